@@ -1,0 +1,301 @@
+//! From wish to permission, per call. A [`CallPlan`] can be made by the chain alone.
+
+use std::borrow::Cow;
+
+use crate::call::{Beyond, CallDecision, CallOutcome, CallView, RunningCall};
+use crate::record::{Amendment, DecidedBy, Resource};
+use crate::time::Duration;
+use crate::units::{Allocation, Mebibytes, MilliCpu, Nonsense};
+use crate::workload::FunctionId;
+
+/// A wish in real quantities, on its way through the chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// The function called.
+    pub function: FunctionId,
+    /// What the call would hold.
+    pub grant: Allocation,
+    /// Where the part above the reservation may come from.
+    pub beyond: Beyond,
+    /// How long the call is expected to run.
+    pub expected_run: Option<Duration>,
+    /// When to look at it next.
+    pub look_after: Option<Duration>,
+    /// Where safeguards stepped in so far.
+    pub amendments: Vec<Amendment>,
+    /// One short phrase for the journal.
+    pub why: &'static str,
+}
+
+impl Proposal {
+    fn from_wish(function: FunctionId, wish: &CallDecision) -> Result<Self, Nonsense> {
+        Ok(Self {
+            function,
+            grant: Allocation {
+                cpu: MilliCpu::from_cores(wish.cpu_cores)?,
+                memory: Mebibytes::from_mib(wish.memory_mib)?,
+            },
+            beyond: wish.beyond,
+            expected_run: wish.expected_run,
+            look_after: wish.look_after,
+            amendments: Vec::new(),
+            why: wish.why,
+        })
+    }
+
+    /// Changes the CPU to `allowed` and notes which rule did it and why.
+    pub fn amend_cpu(&mut self, rule: &'static str, allowed: MilliCpu, reason: &'static str) {
+        if allowed != self.grant.cpu {
+            let (was, now) = (self.grant.cpu.cores(), allowed.cores());
+            self.note(rule, Resource::Cpu, was, now, reason);
+            self.grant.cpu = allowed;
+        }
+    }
+
+    /// Changes the memory to `allowed` and notes which rule did it and why.
+    pub fn amend_memory(&mut self, rule: &'static str, allowed: Mebibytes, reason: &'static str) {
+        if allowed != self.grant.memory {
+            let (was, now) = (self.grant.memory.mib(), allowed.mib());
+            self.note(rule, Resource::Memory, was, now, reason);
+            self.grant.memory = allowed;
+        }
+    }
+
+    fn note(
+        &mut self,
+        rule: &'static str,
+        resource: Resource,
+        proposed: f64,
+        allowed: f64,
+        reason: &'static str,
+    ) {
+        self.amendments.push(Amendment {
+            rule: Cow::Borrowed(rule),
+            function: self.function,
+            resource,
+            proposed: Some(proposed),
+            allowed: Some(allowed),
+            reason: Cow::Borrowed(reason),
+        });
+    }
+}
+
+/// A rule about single calls that no policy can get around.
+pub trait CallSafeguard {
+    /// The name under which amendments are recorded, from a closed set.
+    fn name(&self) -> &'static str;
+
+    /// Judges what a call is to start with.
+    fn at_dispatch(&mut self, call: &CallView, proposal: &mut Proposal);
+
+    /// Judges what a running call is to hold from now on.
+    fn while_running(&mut self, _running: &RunningCall, _proposal: &mut Proposal) {}
+
+    /// Learns from an attempt that has ended.
+    fn at_end(&mut self, _outcome: &CallOutcome) {}
+}
+
+/// Permission to grant: the only thing a platform accepts for a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallPlan {
+    grant: Allocation,
+    least: Allocation,
+    beyond: Beyond,
+    expected_run: Option<Duration>,
+    look_after: Option<Duration>,
+    wanted: (f64, f64),
+    decided_by: DecidedBy,
+    shadow: Option<(f64, f64)>,
+    amendments: Vec<Amendment>,
+    why: &'static str,
+}
+
+impl CallPlan {
+    /// What the call is to hold.
+    pub fn grant(&self) -> Allocation {
+        self.grant
+    }
+
+    /// What it can start with if a node has no more: never below the smaller of plan and reservation.
+    pub fn least(&self) -> Allocation {
+        self.least
+    }
+
+    /// Where the part above the reservation may come from.
+    pub fn beyond(&self) -> Beyond {
+        self.beyond
+    }
+
+    /// How long the call is expected to run.
+    pub fn expected_run(&self) -> Option<Duration> {
+        self.expected_run
+    }
+
+    /// When to look at it next.
+    pub fn look_after(&self) -> Option<Duration> {
+        self.look_after
+    }
+
+    /// What the policy wished for: cores and MiB.
+    pub fn wanted(&self) -> (f64, f64) {
+        self.wanted
+    }
+
+    /// Who wished it.
+    pub fn decided_by(&self) -> &DecidedBy {
+        &self.decided_by
+    }
+
+    /// What a second policy would have wished for.
+    pub fn shadow(&self) -> Option<(f64, f64)> {
+        self.shadow
+    }
+
+    /// Where the safeguards stepped in.
+    pub fn amendments(&self) -> &[Amendment] {
+        &self.amendments
+    }
+
+    /// One short phrase for the journal.
+    pub fn why(&self) -> &'static str {
+        self.why
+    }
+
+    /// The same plan, marked as the fallback's because the policy failed in this way.
+    pub fn decided_by_fallback(mut self, problem: String) -> Self {
+        self.decided_by = DecidedBy::Fallback(problem);
+        self
+    }
+
+    /// The same plan with the wish of a second policy beside it, for the record only.
+    pub fn with_shadow(mut self, wish: &CallDecision) -> Self {
+        self.shadow = Some((wish.cpu_cores, wish.memory_mib));
+        self
+    }
+
+    /// Hands over the amendments to a record.
+    pub fn into_amendments(self) -> Vec<Amendment> {
+        self.amendments
+    }
+}
+
+/// All call safeguards of a loop, in order, closed by one that cannot be left out: no call is granted
+/// more than its ceiling, and none is granted nothing.
+#[derive(Default)]
+pub struct CallSafeguardChain {
+    rules: Vec<Box<dyn CallSafeguard>>,
+}
+
+impl CallSafeguardChain {
+    /// The chain that asks `rules` in this order.
+    pub fn new(rules: Vec<Box<dyn CallSafeguard>>) -> Self {
+        Self { rules }
+    }
+
+    /// Turns a wish for a call's start into a plan, or refuses it if a number in it is nonsense.
+    pub fn at_dispatch(
+        &mut self,
+        call: &CallView,
+        wish: &CallDecision,
+    ) -> Result<CallPlan, Nonsense> {
+        let mut proposal = Proposal::from_wish(call.function, wish)?;
+        for rule in &mut self.rules {
+            rule.at_dispatch(call, &mut proposal);
+        }
+        Ok(permit(proposal, wish, call.reservation, call.ceiling))
+    }
+
+    /// Turns a wish for a running call into a plan, or refuses it if a number in it is nonsense.
+    pub fn while_running(
+        &mut self,
+        running: &RunningCall,
+        wish: &CallDecision,
+    ) -> Result<CallPlan, Nonsense> {
+        let mut proposal = Proposal::from_wish(running.function, wish)?;
+        for rule in &mut self.rules {
+            rule.while_running(running, &mut proposal);
+        }
+        Ok(permit(proposal, wish, running.reservation, running.ceiling))
+    }
+
+    /// Tells all rules how an attempt ended.
+    pub fn at_end(&mut self, outcome: &CallOutcome) {
+        for rule in &mut self.rules {
+            rule.at_end(outcome);
+        }
+    }
+}
+
+/// The last word of every chain.
+fn permit(
+    mut proposal: Proposal,
+    wish: &CallDecision,
+    reservation: Allocation,
+    ceiling: Allocation,
+) -> CallPlan {
+    const RULE: &str = "ceiling";
+    let cpu = proposal.grant.cpu.clamp(MilliCpu::new(1), ceiling.cpu.max(MilliCpu::new(1)));
+    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
+    let memory =
+        proposal.grant.memory.clamp(Mebibytes::new(1), ceiling.memory.max(Mebibytes::new(1)));
+    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
+    let Proposal { function: _, grant, beyond, expected_run, look_after, amendments, why } =
+        proposal;
+    CallPlan {
+        grant,
+        least: grant.min(reservation),
+        beyond,
+        expected_run,
+        look_after,
+        wanted: (wish.cpu_cores, wish.memory_mib),
+        decided_by: DecidedBy::Policy,
+        shadow: None,
+        amendments,
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::CallId;
+    use crate::time::Timestamp;
+
+    fn call() -> CallView {
+        CallView {
+            id: CallId(0),
+            function: FunctionId(0),
+            now: Timestamp::ZERO,
+            arrived_at: Timestamp::ZERO,
+            input: None,
+            reservation: Allocation::new(1000, 256),
+            ceiling: Allocation::new(8000, 1024),
+            free_in_cluster: (16.0, 4096.0),
+            waiting: 0,
+            foresight: None,
+        }
+    }
+
+    #[test]
+    fn a_wish_above_the_ceiling_is_cut_and_noted() {
+        let mut chain = CallSafeguardChain::default();
+        let wish = CallDecision::exactly(Allocation::new(12_000, 0), "too much");
+        let plan = chain.at_dispatch(&call(), &wish).unwrap();
+        assert_eq!(plan.grant(), Allocation::new(8000, 1));
+        assert_eq!(plan.least(), Allocation::new(1000, 1));
+        assert_eq!(plan.amendments().len(), 2);
+        assert_eq!(plan.wanted(), (12.0, 0.0));
+    }
+
+    #[test]
+    fn nonsense_never_becomes_a_plan() {
+        let mut chain = CallSafeguardChain::default();
+        for cpu_cores in [f64::NAN, -1.0, f64::INFINITY] {
+            let wish = CallDecision {
+                cpu_cores,
+                ..CallDecision::exactly(Allocation::new(1, 1), "nonsense")
+            };
+            assert!(chain.at_dispatch(&call(), &wish).is_err());
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Suites every platform, policy and safeguard must pass.

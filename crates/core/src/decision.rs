@@ -1,0 +1,69 @@
+//! What a policy wishes for at a tick. Plain numbers with their unit in the name: a learned policy can
+//! wish for anything, and only the safeguard chain turns a wish into quantities.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Duration;
+use crate::workload::FunctionId;
+
+/// Leave a knob alone or turn it; there is no magic number for either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Setting<T> {
+    /// As it is.
+    #[default]
+    Keep,
+    /// To this value.
+    Set(T),
+}
+
+impl<T> Setting<T> {
+    /// The value, if it is to be changed.
+    pub fn value(self) -> Option<T> {
+        match self {
+            Self::Keep => None,
+            Self::Set(value) => Some(value),
+        }
+    }
+
+    /// The same setting in other terms, or the first error.
+    pub fn try_map<U, E>(self, change: impl FnOnce(T) -> Result<U, E>) -> Result<Setting<U>, E> {
+        match self {
+            Self::Keep => Ok(Setting::Keep),
+            Self::Set(value) => change(value).map(Setting::Set),
+        }
+    }
+}
+
+/// What is wished for one function.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// Which function.
+    pub function: FunctionId,
+    /// Instances that should stand ready.
+    pub instances: Setting<f64>,
+    /// CPU of each instance, cores.
+    pub cpu_cores: Setting<f64>,
+    /// Memory of each instance, MiB.
+    pub memory_mib: Setting<f64>,
+    /// Calls that one instance serves at once.
+    pub concurrency: Setting<f64>,
+    /// How long an idle instance above the wished number stays.
+    pub keep_alive: Setting<Duration>,
+}
+
+impl Target {
+    /// A target that changes nothing of `function`.
+    pub fn keep(function: FunctionId) -> Self {
+        Self { function, ..Self::default() }
+    }
+}
+
+/// The wishes of one tick.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// One entry per function that should change.
+    pub targets: Vec<Target>,
+    /// One sentence for the journal.
+    pub reason: String,
+}

@@ -1,0 +1,51 @@
+//! The nouns and the joints of Windfall. Everything here is pure: no clock, no generator of its own,
+//! no I/O, no async.
+//!
+//! ```text
+//!  trace ─► PLATFORM ─► observation ─► POLICY ─► decision ─► SAFEGUARDS ─► plan ─► PLATFORM
+//!                                                                                   │
+//!             feedback, journal ◄───────────────── receipt, record ◄────────────────┘
+//! ```
+//!
+//! The picture is walked at two decision points. Per **tick** a [`Policy`] sees an [`Observation`] of all
+//! functions and answers with a [`Decision`]; the [`SafeguardChain`] turns it into a [`Plan`], which a
+//! [`Platform`] carries out. Per **call** a [`CallPolicy`] sees one call at its dispatch and while it
+//! runs; the [`CallSafeguardChain`] turns its wish into a [`CallPlan`].
+//!
+//! Wishes are plain numbers, because a learned policy can wish for anything, NaN included. Plans are
+//! typed, bounded, and can be made by the chains alone.
+
+pub mod call;
+pub mod call_safeguard;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod decision;
+pub mod demand;
+pub mod observation;
+pub mod platform;
+pub mod policy;
+pub mod record;
+pub mod safeguard;
+pub mod seed;
+pub mod time;
+pub mod units;
+pub mod workload;
+
+pub use call::{
+    CallControl, CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, Foresight,
+    GrantChange, Look, NodeId, RunningCall, Sensed, Start,
+};
+pub use call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain, Proposal};
+pub use decision::{Decision, Setting, Target};
+pub use demand::CallDemand;
+pub use observation::{ClusterView, FunctionView, Observation};
+pub use platform::{Episodic, Platform, PlatformError, Receipt};
+pub use policy::{Policy, PolicyError};
+pub use record::{
+    Amendment, CallRecord, DecidedBy, IntervalRecord, Resource, TelemetrySink, TickRecord,
+};
+pub use safeguard::{Plan, PlannedTarget, Safeguard, SafeguardChain, Verdict};
+pub use seed::Seed;
+pub use time::{Duration, Timestamp};
+pub use units::{Allocation, Instances, Mebibytes, MilliCpu, Nonsense};
+pub use workload::{Arrival, ColdStart, FunctionId, FunctionProfile, Trigger, Workload};

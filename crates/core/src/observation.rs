@@ -1,0 +1,95 @@
+//! What a policy sees at a tick: the platform as it was measured, with the age of the measurement.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::{Duration, Timestamp};
+use crate::units::{Allocation, Instances};
+use crate::workload::FunctionId;
+
+/// One function over the last window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FunctionView {
+    /// Which function.
+    pub function: FunctionId,
+    /// What its user reserves per instance; restored whenever anything is in doubt.
+    pub reservation: Allocation,
+    /// What a new instance gets now.
+    pub allocation: Allocation,
+    /// How many calls one instance serves at once.
+    pub concurrency: u32,
+    /// Instances that can serve, busy ones included.
+    pub ready: Instances,
+    /// Instances that have at least one call.
+    pub busy: Instances,
+    /// Instances on their way up.
+    pub starting: Instances,
+    /// Calls running now.
+    pub in_flight: u32,
+    /// Calls waiting now.
+    pub queued: u32,
+    /// Calls in the system (running and waiting), averaged over the window.
+    pub mean_concurrency: f64,
+    /// Calls that arrived in the window.
+    pub arrivals: u32,
+    /// Calls that ended in the window.
+    pub completions: u32,
+    /// Cold starts that calls waited for in the window.
+    pub cold_starts: u32,
+    /// Mean run time of the calls that ended in the window.
+    pub mean_run: Option<Duration>,
+    /// Mean time from arrival to start of the calls that ended in the window.
+    pub mean_wait: Option<Duration>,
+    /// CPU cores in use, averaged over the window, all instances together.
+    pub cpu_used_cores: f64,
+    /// Highest memory of one call seen in the window, MiB.
+    pub memory_peak_mib: f64,
+    /// How long a new instance usually takes.
+    pub cold_start: Duration,
+}
+
+/// The cluster as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClusterView {
+    /// Nodes that are up.
+    pub nodes: u32,
+    /// CPU of all nodes that are up, cores.
+    pub capacity_cores: f64,
+    /// Memory of all nodes that are up, MiB.
+    pub capacity_mib: f64,
+    /// CPU granted to running calls, cores.
+    pub granted_cores: f64,
+    /// Memory granted to running calls, MiB.
+    pub granted_mib: f64,
+    /// Calls waiting, all functions together.
+    pub queued: u64,
+}
+
+/// A complete picture of the platform.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// When the policy is asked.
+    pub now: Timestamp,
+    /// When the numbers were measured; a gap to `now` means that telemetry was lost.
+    pub taken_at: Timestamp,
+    /// The window that counts and means refer to.
+    pub window: Duration,
+    /// The cluster as a whole.
+    pub cluster: ClusterView,
+    /// All functions, in the order of their ids.
+    pub functions: Vec<FunctionView>,
+}
+
+impl Observation {
+    /// How old the numbers are.
+    pub fn age(&self) -> Duration {
+        self.now.since(self.taken_at)
+    }
+
+    /// The view of one function, if it was measured.
+    pub fn function(&self, id: FunctionId) -> Option<&FunctionView> {
+        self.functions
+            .get(id.index())
+            .filter(|view| view.function == id)
+            .or_else(|| self.functions.iter().find(|view| view.function == id))
+    }
+}

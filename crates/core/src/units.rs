@@ -1,0 +1,256 @@
+//! Quantities that cross borders. Integers, so that ledgers balance exactly: a node's grants are added
+//! and taken away millions of times and must come back to zero.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// Thousandths of a CPU core.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct MilliCpu(u32);
+
+/// Memory in MiB.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Mebibytes(u32);
+
+/// A number of instances.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Instances(u32);
+
+/// A wish that is not a quantity: NaN, negative, or too large for the unit.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{value} is not an amount of {unit}; allowed is 0 to {max}")]
+pub struct Nonsense {
+    /// What was wished for.
+    pub value: f64,
+    /// The unit it was meant in.
+    pub unit: &'static str,
+    /// The largest amount that can be expressed.
+    pub max: f64,
+}
+
+/// `value` as an integer amount, rounded up: a wish for 0.3 MiB must not become nothing.
+fn whole(value: f64, unit: &'static str) -> Result<u32, Nonsense> {
+    let max = f64::from(u32::MAX);
+    // Written so that NaN fails the comparison.
+    if value >= 0.0 && value <= max {
+        Ok(value.ceil() as u32)
+    } else {
+        Err(Nonsense { value, unit, max })
+    }
+}
+
+macro_rules! amount {
+    ($name:ident, $suffix:literal) => {
+        impl $name {
+            /// None of it.
+            pub const ZERO: Self = Self(0);
+            /// The largest amount that can be expressed.
+            pub const MAX: Self = Self(u32::MAX);
+
+            /// The plain number, in the unit of the type.
+            pub const fn get(self) -> u32 {
+                self.0
+            }
+
+            /// The difference, or nothing if `other` is larger.
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+
+        impl Add for $name {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+        }
+
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                *self = *self + other;
+            }
+        }
+
+        impl Sub for $name {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+
+        impl SubAssign for $name {
+            fn sub_assign(&mut self, other: Self) {
+                *self = *self - other;
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}{}", self.0, $suffix)
+            }
+        }
+    };
+}
+
+amount!(MilliCpu, "m");
+amount!(Mebibytes, " MiB");
+amount!(Instances, "");
+
+impl MilliCpu {
+    /// `millis` thousandths of a core.
+    pub const fn new(millis: u32) -> Self {
+        Self(millis)
+    }
+
+    /// `cores` rounded up to the next thousandth, refused if NaN, negative or absurd.
+    pub fn from_cores(cores: f64) -> Result<Self, Nonsense> {
+        whole(cores * 1000.0, "millicores").map(Self)
+    }
+
+    /// In cores, for display and statistics.
+    pub fn cores(self) -> f64 {
+        f64::from(self.0) * 1e-3
+    }
+}
+
+impl Mebibytes {
+    /// `mib` MiB.
+    pub const fn new(mib: u32) -> Self {
+        Self(mib)
+    }
+
+    /// `mib` rounded up to the next whole MiB, refused if NaN, negative or absurd.
+    pub fn from_mib(mib: f64) -> Result<Self, Nonsense> {
+        whole(mib, "MiB").map(Self)
+    }
+
+    /// As a real number of MiB.
+    pub fn mib(self) -> f64 {
+        f64::from(self.0)
+    }
+}
+
+impl Instances {
+    /// `count` instances.
+    pub const fn new(count: u32) -> Self {
+        Self(count)
+    }
+
+    /// `count` rounded up, refused if NaN, negative or absurd.
+    pub fn from_count(count: f64) -> Result<Self, Nonsense> {
+        whole(count, "instances").map(Self)
+    }
+}
+
+/// CPU and memory together: what a user reserves, what a call is granted, what a node has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Allocation {
+    /// CPU in thousandths of a core.
+    pub cpu: MilliCpu,
+    /// Memory in MiB.
+    pub memory: Mebibytes,
+}
+
+impl Allocation {
+    /// Nothing of either.
+    pub const ZERO: Self = Self { cpu: MilliCpu::ZERO, memory: Mebibytes::ZERO };
+
+    /// `cpu` thousandths of a core and `memory` MiB.
+    pub const fn new(cpu: u32, memory: u32) -> Self {
+        Self { cpu: MilliCpu::new(cpu), memory: Mebibytes::new(memory) }
+    }
+
+    /// Whether both resources fit into `room`.
+    pub fn fits(self, room: Self) -> bool {
+        self.cpu <= room.cpu && self.memory <= room.memory
+    }
+
+    /// The smaller of the two, resource by resource.
+    pub fn min(self, other: Self) -> Self {
+        Self { cpu: self.cpu.min(other.cpu), memory: self.memory.min(other.memory) }
+    }
+
+    /// The larger of the two, resource by resource.
+    pub fn max(self, other: Self) -> Self {
+        Self { cpu: self.cpu.max(other.cpu), memory: self.memory.max(other.memory) }
+    }
+
+    /// What is left after taking `other` away, nothing where `other` is larger.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self {
+            cpu: self.cpu.saturating_sub(other.cpu),
+            memory: self.memory.saturating_sub(other.memory),
+        }
+    }
+}
+
+impl Add for Allocation {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { cpu: self.cpu + other.cpu, memory: self.memory + other.memory }
+    }
+}
+
+impl AddAssign for Allocation {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Allocation {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self { cpu: self.cpu - other.cpu, memory: self.memory - other.memory }
+    }
+}
+
+impl SubAssign for Allocation {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl fmt::Display for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} / {}", self.cpu, self.memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_is_rounded_up_to_whole_units() {
+        assert_eq!(MilliCpu::from_cores(0.2501), Ok(MilliCpu::new(251)));
+        assert_eq!(Mebibytes::from_mib(0.3), Ok(Mebibytes::new(1)));
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_named() {
+        for value in [f64::NAN, -0.1, f64::INFINITY, 1e12] {
+            assert!(MilliCpu::from_cores(value).is_err(), "{value}");
+        }
+        let message = Mebibytes::from_mib(-3.0).unwrap_err().to_string();
+        assert_eq!(message, "-3 is not an amount of MiB; allowed is 0 to 4294967295");
+    }
+
+    #[test]
+    fn an_allocation_fits_only_if_both_resources_do() {
+        let room = Allocation::new(1000, 512);
+        assert!(Allocation::new(1000, 512).fits(room));
+        assert!(!Allocation::new(1001, 1).fits(room));
+        assert!(!Allocation::new(1, 513).fits(room));
+    }
+}
