@@ -162,8 +162,8 @@ pub struct RunningCall {
     pub waiting: u64,
     /// How long a change takes to have effect here.
     pub actuation_delay: Duration,
-    /// What the sensors say since the last look.
-    pub sensed: Sensed,
+    /// What the sensors say since the last look; nothing if the measurement was lost.
+    pub sensed: Option<Sensed>,
 }
 
 impl RunningCall {

@@ -220,6 +220,8 @@ pub struct IntervalRecord {
     pub instances: f64,
     /// Calls that arrived.
     pub arrivals: u64,
+    /// Instances that were started or stopped.
+    pub instance_changes: u64,
 }
 
 /// A reader of everything that happens. Each method has an empty default: take what you need.

@@ -44,7 +44,8 @@ fn whole(value: f64, unit: &'static str) -> Result<u32, Nonsense> {
     let max = f64::from(u32::MAX);
     // Written so that NaN fails the comparison.
     if value >= 0.0 && value <= max {
-        Ok(value.ceil() as u32)
+        // 1650m is 1.65 cores and must come back as 1650m, whatever the last bit of the product says.
+        Ok((value - 1e-6).ceil() as u32)
     } else {
         Err(Nonsense { value, unit, max })
     }
@@ -235,6 +236,14 @@ mod tests {
     fn a_wish_is_rounded_up_to_whole_units() {
         assert_eq!(MilliCpu::from_cores(0.2501), Ok(MilliCpu::new(251)));
         assert_eq!(Mebibytes::from_mib(0.3), Ok(Mebibytes::new(1)));
+    }
+
+    #[test]
+    fn an_amount_survives_the_way_through_cores() {
+        for millis in 0..20_000 {
+            let amount = MilliCpu::new(millis);
+            assert_eq!(MilliCpu::from_cores(amount.cores()), Ok(amount));
+        }
     }
 
     #[test]

@@ -1,0 +1,321 @@
+//! Who starts where: arrivals, queues, and the walk from a freed node back to whoever waits.
+
+use windfall_core::{
+    Allocation, Arrival, CallEnd, CallId, CallPlan, CallView, Duration, Foresight, FunctionId,
+    NodeId, Start,
+};
+
+use crate::call::{Call, Looked, Pace, Totals, Turn};
+use crate::event_queue::{Event, Token};
+use crate::function::Waiting;
+use crate::gauges::Gauge;
+use crate::instance::Stage;
+use crate::progress::Progress;
+use crate::run::record_of_rejected;
+use crate::simulator::Simulator;
+
+impl Simulator<'_> {
+    /// A call comes.
+    pub(crate) fn arrive(&mut self, id: u64, arrival: Arrival) {
+        let function = arrival.function.0;
+        let waiting = Waiting {
+            id: CallId(id),
+            arrived_at: arrival.at,
+            demand: arrival.demand,
+            earlier: None,
+        };
+        let now = self.now;
+        let state = &mut self.functions[function as usize];
+        state.note_presence(now);
+        state.window.arrivals += 1;
+        self.ledger.arrived += 1;
+        self.gauges.arrivals += 1;
+        self.gauges.add(Gauge::Demand, state.reservation.cpu.get());
+        if !self.settings.sizes_calls() {
+            self.arrive_at_instances(function, waiting);
+        } else if self.functions[function as usize].queue.is_empty() {
+            self.arrive_first(function, waiting);
+        } else {
+            self.enqueue(function, waiting);
+        }
+    }
+
+    /// A call whose function has nobody waiting: it starts at once if a node has room.
+    fn arrive_first(&mut self, function: u32, waiting: Waiting) {
+        let view = self.view(function, &waiting);
+        let plan = self.control.size(&view);
+        match self.choose_node(function, &plan) {
+            Some(node) => {
+                self.place(function, waiting, plan, &view, node);
+                self.reshare_if_needed(node);
+            }
+            None => self.enqueue(function, waiting),
+        }
+    }
+
+    /// Puts a call at the end of its queue, or turns it away if the queue is full.
+    pub(crate) fn enqueue(&mut self, function: u32, waiting: Waiting) {
+        let state = &mut self.functions[function as usize];
+        if self.settings.queue_limit.is_some_and(|limit| state.queue.len() >= limit as usize) {
+            return self.reject(function, &waiting);
+        }
+        if state.queue.is_empty() {
+            self.heads_insert(waiting.arrived_at, function);
+        }
+        self.functions[function as usize].queue.push_back(waiting);
+        self.ledger.waiting += 1;
+        self.gauges.add(Gauge::Waiting, 1);
+    }
+
+    /// Puts a call that was killed back at the front: it has waited already.
+    pub(crate) fn enqueue_again(&mut self, function: u32, waiting: Waiting) {
+        self.functions[function as usize].note_presence(self.now);
+        self.heads_remove(function);
+        self.heads_insert(waiting.arrived_at, function);
+        let state = &mut self.functions[function as usize];
+        state.head_plan = None;
+        state.queue.push_front(waiting);
+        self.ledger.waiting += 1;
+        self.gauges.add(Gauge::Waiting, 1);
+    }
+
+    fn reject(&mut self, function: u32, waiting: &Waiting) {
+        let reservation = self.functions[function as usize].reservation;
+        self.gauges.sub(Gauge::Demand, reservation.cpu.get());
+        self.ledger.book(CallEnd::Rejected);
+        let record = record_of_rejected(function, waiting, reservation, self.now);
+        self.sink.call(&record);
+    }
+
+    /// Takes the first call out of a queue.
+    pub(crate) fn dequeue(&mut self, function: u32) -> Option<Waiting> {
+        self.functions[function as usize].note_presence(self.now);
+        let state = &mut self.functions[function as usize];
+        let waiting = state.queue.pop_front()?;
+        state.head_plan = None;
+        let next = state.queue.front().map(|next| next.arrived_at);
+        self.heads_remove(function);
+        if let Some(at) = next {
+            self.heads_insert(at, function);
+        }
+        self.ledger.waiting -= 1;
+        self.gauges.sub(Gauge::Waiting, 1);
+        Some(waiting)
+    }
+
+    fn heads_insert(&mut self, at: windfall_core::Timestamp, function: u32) {
+        let place = self.heads.partition_point(|head| *head < (at, function));
+        self.heads.insert(place, (at, function));
+    }
+
+    fn heads_remove(&mut self, function: u32) {
+        if let Some(place) = self.heads.iter().position(|head| head.1 == function) {
+            self.heads.remove(place);
+        }
+    }
+
+    /// What a policy sees of a call that is about to start.
+    pub(crate) fn view(&self, function: u32, waiting: &Waiting) -> CallView {
+        let limit = self.nodes[0].limit;
+        let nodes = self.nodes.len() as f64;
+        let granted = |gauge| self.gauges.level(gauge) as f64;
+        CallView {
+            id: waiting.id,
+            function: FunctionId(function),
+            now: self.now,
+            arrived_at: waiting.arrived_at,
+            input: waiting.demand.input,
+            reservation: self.functions[function as usize].reservation,
+            ceiling: self.settings.ceiling,
+            free_in_cluster: (
+                nodes * limit.cpu.cores() - granted(Gauge::GrantedCpu) * 1e-3,
+                nodes * limit.memory.mib() - granted(Gauge::GrantedMemory),
+            ),
+            waiting: self.ledger.waiting,
+            foresight: self.settings.foresight.then_some(Foresight { demand: waiting.demand }),
+        }
+    }
+
+    /// Gives room that came free on `node` to whoever waits longest and fits: debts first.
+    pub(crate) fn settle(&mut self, node: u32) {
+        self.pay_debts(node);
+        if !self.heads.is_empty() {
+            if self.settings.sizes_calls() {
+                self.start_waiting(node);
+            } else {
+                self.start_missing_instances();
+            }
+        }
+        self.reshare_if_needed(node);
+    }
+
+    fn start_missing_instances(&mut self) {
+        for place in 0..self.heads.len() {
+            self.start_missing(self.heads[place].1);
+        }
+    }
+
+    fn start_waiting(&mut self, node: u32) {
+        let mut place = 0;
+        while place < self.heads.len() {
+            let room = self.nodes[node as usize].room();
+            if room.cpu.get() == 0 || room.memory.get() == 0 {
+                return;
+            }
+            let function = self.heads[place].1;
+            let least = self.least_of_head(function);
+            if !least.fits(room) {
+                place += 1;
+                continue;
+            }
+            // Whoever follows in this queue is younger, so nobody before `place` can have changed.
+            self.start_head(function, node);
+        }
+    }
+
+    /// The least that the first in the queue can start with; sized anew if calls have ended since.
+    fn least_of_head(&mut self, function: u32) -> Allocation {
+        let state = &self.functions[function as usize];
+        let Some(first) = state.queue.front() else { return Allocation::ZERO };
+        if first.earlier.is_some() {
+            return state.reservation.min(self.settings.ceiling);
+        }
+        if let Some((plan, closed)) = &state.head_plan
+            && *closed == state.closed
+        {
+            return plan.least();
+        }
+        let view = self.view(function, first);
+        let plan = self.control.size(&view);
+        let least = plan.least();
+        let state = &mut self.functions[function as usize];
+        state.head_plan = Some((plan, state.closed));
+        least
+    }
+
+    fn start_head(&mut self, function: u32, node: u32) {
+        let plan = self.functions[function as usize].head_plan.take();
+        let Some(mut waiting) = self.dequeue(function) else { return };
+        let view = self.view(function, &waiting);
+        let plan = match (plan, waiting.earlier.as_deref_mut()) {
+            // A killed call is tried again at the user's size; its first plan stays on record.
+            (_, Some(earlier)) => earlier.plan.clone(),
+            (Some((plan, _)), None) => plan,
+            (None, None) => self.control.size(&view),
+        };
+        self.place(function, waiting, plan, &view, node);
+    }
+
+    /// Gives a call its place on `node`, which has room for it.
+    pub(crate) fn place(
+        &mut self,
+        function: u32,
+        waiting: Waiting,
+        plan: CallPlan,
+        view: &CallView,
+        node: u32,
+    ) {
+        let room = self.nodes[node as usize].room();
+        let start = if waiting.earlier.is_some() {
+            Start { grant: view.reservation.min(view.ceiling), look_after: None }
+        } else {
+            self.control.start(view, &plan, NodeId(node), room)
+        };
+        debug_assert!(start.grant.fits(room), "{} granted, {room} free", start.grant);
+        let warm = self.take_idle(function, node);
+        self.make_room(node, start.grant);
+        self.nodes[node as usize].granted += start.grant;
+        self.gauges.hold(start.grant, view.reservation);
+        let instance = match warm {
+            Some(instance) => instance,
+            None => self.begin_instance(function, node, start.grant),
+        };
+        let call = self.new_call(function, waiting, plan, start, instance);
+        self.join(call, instance);
+        let held = start.grant;
+        self.instances[instance].held = held;
+        if warm.is_some() {
+            self.begin_run(call);
+        } else {
+            self.await_instance(call, instance);
+        }
+    }
+
+    /// Reminds the call of when its instance will be ready.
+    fn await_instance(&mut self, call: u32, instance: u32) {
+        let function = self.calls[call].function as usize;
+        let cold = if self.settings.cold_starts {
+            self.cold_noise.cold_start(self.functions[function].cold_start, self.calls[call].id.0)
+        } else {
+            Duration::ZERO
+        };
+        self.calls[call].cold_start += cold;
+        self.functions[function].window.cold_starts += 1;
+        let token = self.queue.push(self.now + cold, Event::InstanceReady(instance));
+        self.instances[instance].token = token;
+        debug_assert!(self.instances[instance].stage == Stage::Starting);
+    }
+
+    /// A call with a place, its counters at zero.
+    pub(crate) fn new_call(
+        &mut self,
+        function: u32,
+        waiting: Waiting,
+        plan: CallPlan,
+        start: Start,
+        instance: u32,
+    ) -> u32 {
+        let Waiting { id, arrived_at, demand, earlier } = waiting;
+        let now = self.now;
+        self.ledger.running += 1;
+        self.gauges.add(Gauge::Running, 1);
+        self.functions[function as usize].note_presence(now);
+        self.functions[function as usize].running += 1;
+        self.calls.insert(Call {
+            id,
+            function,
+            node: self.instances[instance].node,
+            instance,
+            arrived_at,
+            demand,
+            plan,
+            cold_start: earlier.as_ref().map_or(Duration::ZERO, |earlier| earlier.cold_start),
+            earlier,
+            is_running: false,
+            started_at: now,
+            first_grant: start.grant,
+            grant: start.grant,
+            owed: Allocation::ZERO,
+            lowest: start.grant,
+            highest: start.grant,
+            pace: Pace::Own,
+            progress: Progress::default(),
+            progress_at: now,
+            held_at: now,
+            totals: Totals::default(),
+            observed_use: 0,
+            throttled: 0,
+            peak: 0,
+            place_on_node: 0,
+            turn: Turn::Ends,
+            turn_token: Token::NONE,
+            look_after: start.look_after,
+            look_token: Token::NONE,
+            looks: 0,
+            looked: Looked::default(),
+            pending: None,
+            resize_token: Token::NONE,
+            changes: 0,
+            amendments: Vec::new(),
+            steps: Vec::new(),
+        })
+    }
+
+    /// Makes a call one of its instance's.
+    pub(crate) fn join(&mut self, call: u32, instance: u32) {
+        let widest = u64::from(self.calls[call].demand.parallelism.get());
+        let instance = &mut self.instances[instance];
+        instance.calls.push(call);
+        instance.widest += widest;
+    }
+}

@@ -1,0 +1,82 @@
+//! What happens next. Integer time; equal times leave in the order they were put in.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use windfall_core::Timestamp;
+
+/// What can happen. Each event is a reminder: if its token is no longer the one its subject holds, the
+/// subject has changed its mind and nothing happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// The call in this slot ends or outgrows its memory.
+    CallTurns(u32),
+    /// The call in this slot is looked at.
+    Look(u32),
+    /// A change of the grant of the call in this slot takes effect.
+    Resize(u32),
+    /// The instance in this slot can serve.
+    InstanceReady(u32),
+    /// The calls of the instance in this slot together outgrow its memory.
+    InstanceOutgrows(u32),
+    /// Idle instances of this function have reached the end of their keep-alive.
+    KeepAliveEnds(u32),
+    /// A stretch of some call ends on this contended node.
+    ShareChanges(u32),
+    /// This node is lost.
+    NodeFails(u32),
+    /// This node comes back.
+    NodeReturns(u32),
+}
+
+/// Names one entry of the queue for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Token(u64);
+
+impl Token {
+    /// Held by a subject that waits for nothing.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+}
+
+/// The pending events, soonest first.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    heap: BinaryHeap<Reverse<(Timestamp, Token, Event)>>,
+    pushed: u64,
+}
+
+impl EventQueue {
+    /// Puts `event` at `at` and returns the name of the entry.
+    pub(crate) fn push(&mut self, at: Timestamp, event: Event) -> Token {
+        let token = Token(self.pushed);
+        self.pushed += 1;
+        self.heap.push(Reverse((at, token, event)));
+        token
+    }
+
+    /// When the next event is due; never, if there is none.
+    pub(crate) fn next_at(&self) -> Timestamp {
+        self.heap.peek().map_or(Timestamp::MAX, |Reverse((at, ..))| *at)
+    }
+
+    /// Takes the next event.
+    pub(crate) fn pop(&mut self) -> Option<(Timestamp, Token, Event)> {
+        self.heap.pop().map(|Reverse(entry)| entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_times_leave_in_insertion_order() {
+        let mut queue = EventQueue::default();
+        let (early, late) = (Timestamp::from_secs(1), Timestamp::from_secs(2));
+        queue.push(late, Event::Look(0));
+        queue.push(early, Event::Look(9));
+        queue.push(early, Event::CallTurns(3));
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|(_, _, event)| event).collect();
+        assert_eq!(order, [Event::Look(9), Event::CallTurns(3), Event::Look(0)]);
+    }
+}

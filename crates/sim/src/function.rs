@@ -1,0 +1,111 @@
+//! A function as the platform runs it: its queue, its instances, and what was measured of it.
+
+use std::collections::VecDeque;
+
+use windfall_core::{
+    Allocation, CallDemand, CallId, CallPlan, ColdStart, Duration, FunctionProfile, Timestamp,
+};
+
+use crate::call::Earlier;
+use crate::event_queue::Token;
+use crate::settings::Settings;
+
+/// A call that has arrived and has no place yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) id: CallId,
+    pub(crate) arrived_at: Timestamp,
+    pub(crate) demand: CallDemand,
+    /// What happened to it before, if it was killed and tries again.
+    pub(crate) earlier: Option<Box<Earlier>>,
+}
+
+/// What was counted since the last observation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) arrivals: u32,
+    pub(crate) completions: u32,
+    pub(crate) cold_starts: u32,
+    pub(crate) run: Duration,
+    pub(crate) wait: Duration,
+    pub(crate) used: u64,
+    pub(crate) memory_peak: u32,
+    /// Calls in the system times nanoseconds.
+    pub(crate) presence: f64,
+}
+
+/// One function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) reservation: Allocation,
+    /// What a new instance gets where instances are sized.
+    pub(crate) allocation: Allocation,
+    pub(crate) concurrency: u32,
+    pub(crate) keep_alive: Duration,
+    /// Instances that a tick has asked for.
+    pub(crate) wished: Option<u32>,
+    pub(crate) cold_start: ColdStart,
+    /// First node of the home-invoker walk.
+    pub(crate) home: u32,
+    pub(crate) queue: VecDeque<Waiting>,
+    /// The plan of the first in the queue, with the number of closed calls it was made after.
+    pub(crate) head_plan: Option<(CallPlan, u64)>,
+    /// Calls that have ended: a plan made before is out of date.
+    pub(crate) closed: u64,
+    /// Ready instances without a call, last used last.
+    pub(crate) idle: Vec<u32>,
+    /// Ready instances with at least one call and a free place, oldest first.
+    pub(crate) open: Vec<u32>,
+    pub(crate) ready: u32,
+    pub(crate) starting: u32,
+    pub(crate) running: u32,
+    /// The reminder of the end of the longest idle instance's keep-alive.
+    pub(crate) expiry: Token,
+    pub(crate) window: Window,
+    presence_at: Timestamp,
+}
+
+impl Function {
+    pub(crate) fn new(profile: &FunctionProfile, settings: &Settings, home: u32) -> Self {
+        Self {
+            reservation: profile.reservation,
+            allocation: profile.reservation.min(settings.ceiling),
+            concurrency: settings.concurrency,
+            keep_alive: settings.keep_alive,
+            wished: None,
+            cold_start: profile.cold_start,
+            home,
+            queue: VecDeque::new(),
+            head_plan: None,
+            closed: 0,
+            idle: Vec::new(),
+            open: Vec::new(),
+            ready: 0,
+            starting: 0,
+            running: 0,
+            expiry: Token::NONE,
+            window: Window::default(),
+            presence_at: Timestamp::ZERO,
+        }
+    }
+
+    /// Accounts for the calls in the system until `now`; must come before their number changes.
+    pub(crate) fn note_presence(&mut self, now: Timestamp) {
+        let present = f64::from(self.running) + self.queue.len() as f64;
+        self.window.presence += present * now.since(self.presence_at).as_nanos() as f64;
+        self.presence_at = now;
+    }
+
+    /// Takes out what was counted since the last time.
+    pub(crate) fn take_window(&mut self, now: Timestamp) -> Window {
+        self.note_presence(now);
+        std::mem::take(&mut self.window)
+    }
+}
+
+/// Removes `item` from a list in which it usually stands near the end.
+pub(crate) fn remove_item(list: &mut Vec<u32>, item: u32) {
+    if let Some(place) = list.iter().rposition(|&other| other == item) {
+        list.remove(place);
+    }
+}

@@ -1,0 +1,48 @@
+//! A sandbox that serves calls of one function.
+
+use windfall_core::{Allocation, Timestamp};
+
+use crate::event_queue::Token;
+
+/// Whether an instance can serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// On its way up.
+    Starting,
+    /// Can serve.
+    Ready,
+}
+
+/// One instance.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) function: u32,
+    pub(crate) node: u32,
+    pub(crate) stage: Stage,
+    /// What it holds on its node while it serves or starts; while idle, what it keeps.
+    pub(crate) held: Allocation,
+    /// The calls it serves.
+    pub(crate) calls: Vec<u32>,
+    /// The most CPU its calls could use together.
+    pub(crate) widest: u64,
+    /// When its last call left.
+    pub(crate) idle_since: Timestamp,
+    /// The reminder that it is ready.
+    pub(crate) token: Token,
+    /// The reminder that its calls together outgrow its memory.
+    pub(crate) kill_token: Token,
+    /// Whether it starts ahead of any call and holds idle memory meanwhile.
+    pub(crate) prewarms: bool,
+}
+
+impl Instance {
+    /// What its calls could use at most: their parallelism, held down by the instance's own limit.
+    pub(crate) fn potential(&self) -> u64 {
+        self.widest.min(u64::from(self.held.cpu.get()))
+    }
+
+    /// Whether several calls here could use more than the instance has.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.calls.len() > 1 && self.widest > u64::from(self.held.cpu.get())
+    }
+}

@@ -1,0 +1,415 @@
+//! Instances: how they start, who uses them, and when they go. The second half serves platforms whose
+//! instances are sized and shared; there calls wait in the function's queue for a free place.
+
+use windfall_core::{
+    Allocation, CallDecision, CallSafeguardChain, Duration, MilliCpu, Start, Timestamp,
+};
+
+use crate::event_queue::{Event, Token};
+use crate::function::{Waiting, remove_item};
+use crate::gauges::Gauge;
+use crate::instance::{Instance, Stage};
+use crate::settings::{Placement, ScaleOut};
+use crate::simulator::Simulator;
+
+impl Simulator<'_> {
+    /// A new instance on its way up. The caller sees to its reminder and to what it holds.
+    pub(crate) fn begin_instance(&mut self, function: u32, node: u32, held: Allocation) -> u32 {
+        self.functions[function as usize].starting += 1;
+        self.gauges.add(Gauge::Instances, 1);
+        self.gauges.instance_changes += 1;
+        self.instances.insert(Instance {
+            function,
+            node,
+            stage: Stage::Starting,
+            held,
+            calls: Vec::new(),
+            widest: 0,
+            idle_since: self.now,
+            token: Token::NONE,
+            kill_token: Token::NONE,
+            prewarms: false,
+        })
+    }
+
+    /// The last used idle instance of `function` on `node`, taken out of its rest.
+    pub(crate) fn take_idle(&mut self, function: u32, node: u32) -> Option<u32> {
+        let idle = &self.functions[function as usize].idle;
+        let instance =
+            idle.iter().rev().copied().find(|&instance| self.instances[instance].node == node)?;
+        self.end_idling(instance);
+        Some(instance)
+    }
+
+    fn end_idling(&mut self, instance: u32) {
+        let Instance { function, node, held, .. } = self.instances[instance];
+        remove_item(&mut self.functions[function as usize].idle, instance);
+        remove_item(&mut self.nodes[node as usize].idle_instances, instance);
+        if self.settings.sizes_calls() {
+            self.nodes[node as usize].idle -= held;
+            self.gauges.sub(Gauge::IdleMemory, held.memory.get());
+        }
+    }
+
+    fn begin_idling(&mut self, instance: u32) {
+        let now = self.now;
+        let sizes_calls = self.settings.sizes_calls();
+        let state = &mut self.instances[instance];
+        state.idle_since = now;
+        if sizes_calls {
+            // An idle sandbox keeps its memory and needs no CPU.
+            state.held.cpu = MilliCpu::ZERO;
+        }
+        let (function, node, held) = (state.function, state.node, state.held);
+        self.functions[function as usize].idle.push(instance);
+        self.nodes[node as usize].idle_instances.push(instance);
+        if sizes_calls {
+            self.nodes[node as usize].idle += held;
+            self.gauges.add(Gauge::IdleMemory, held.memory.get());
+            // What the call gave back may be needed by others already.
+            self.make_room(node, Allocation::ZERO);
+        }
+        self.watch_keep_alive(function);
+    }
+
+    /// Stops idle instances on `node`, longest idle first, until `need` fits beside the rest.
+    pub(crate) fn make_room(&mut self, node: u32, need: Allocation) {
+        loop {
+            let state = &self.nodes[node as usize];
+            if (state.granted + state.idle + need).fits(state.limit) {
+                return;
+            }
+            let Some(&instance) = state.idle_instances.first() else { return };
+            self.stop_instance(instance);
+        }
+    }
+
+    /// An instance is gone with everything it held; its calls have left before.
+    pub(crate) fn stop_instance(&mut self, instance: u32) {
+        debug_assert!(self.instances[instance].calls.is_empty());
+        let Instance { function, node, stage, held, .. } = self.instances[instance];
+        if stage == Stage::Ready {
+            if self.functions[function as usize].idle.contains(&instance) {
+                self.end_idling(instance);
+            }
+            remove_item(&mut self.functions[function as usize].open, instance);
+            self.functions[function as usize].ready -= 1;
+        } else {
+            self.end_prewarming(instance);
+            self.functions[function as usize].starting -= 1;
+        }
+        if !self.settings.sizes_calls() {
+            self.nodes[node as usize].granted -= held;
+            self.gauges.release(held, held);
+        }
+        self.gauges.sub(Gauge::Instances, 1);
+        self.gauges.instance_changes += 1;
+        self.instances.remove(instance);
+    }
+
+    /// An instance can serve.
+    pub(crate) fn on_ready(&mut self, instance: u32, token: Token) {
+        let Some(state) = self.instances.get_mut(instance).filter(|state| state.token == token)
+        else {
+            return;
+        };
+        let (function, node) = (state.function, state.node);
+        let call = state.calls.first().copied();
+        self.end_prewarming(instance);
+        self.instances[instance].stage = Stage::Ready;
+        self.functions[function as usize].starting -= 1;
+        self.functions[function as usize].ready += 1;
+        match call {
+            Some(call) => self.begin_run(call),
+            None => self.instance_is_free(function, instance),
+        }
+        self.settle(node);
+    }
+
+    /// An instance has a free place: the next call in the queue takes it, else it rests.
+    pub(crate) fn instance_is_free(&mut self, function: u32, instance: u32) {
+        if !self.settings.sizes_calls() {
+            return self.serve_queue(function, instance);
+        }
+        self.begin_idling(instance);
+        if self.functions[function as usize].keep_alive.is_zero() {
+            self.stop_instance(instance);
+        }
+    }
+
+    /// Sets the reminder of the end of the longest idle instance's keep-alive, if none is set.
+    fn watch_keep_alive(&mut self, function: u32) {
+        let state = &self.functions[function as usize];
+        if state.expiry != Token::NONE || state.keep_alive == Duration::MAX {
+            return;
+        }
+        if let Some(&longest) = state.idle.first() {
+            let at = self.instances[longest].idle_since + state.keep_alive;
+            let token = self.queue.push(at.max(self.now), Event::KeepAliveEnds(function));
+            self.functions[function as usize].expiry = token;
+        }
+    }
+
+    /// Idle instances whose keep-alive has passed go, down to the number that is to stand ready.
+    pub(crate) fn on_keep_alive_end(&mut self, function: u32, token: Token) {
+        if self.functions[function as usize].expiry != token {
+            return;
+        }
+        self.functions[function as usize].expiry = Token::NONE;
+        self.stop_expired(function);
+        if self.functions[function as usize].idle.len() as u32 > self.kept(function) {
+            self.watch_keep_alive(function);
+        }
+    }
+
+    /// Idle instances that stay whatever their age, because a tick wants them.
+    fn kept(&self, function: u32) -> u32 {
+        let state = &self.functions[function as usize];
+        let busy = state.ready - state.idle.len() as u32;
+        state.wished.unwrap_or(0).saturating_sub(busy + state.starting)
+    }
+
+    fn stop_expired(&mut self, function: u32) {
+        let keep_alive = self.functions[function as usize].keep_alive;
+        while self.functions[function as usize].idle.len() as u32 > self.kept(function) {
+            // The list is in order of use, so the first is the longest idle.
+            let longest = self.functions[function as usize].idle[0];
+            let (since, node) = (self.instances[longest].idle_since, self.instances[longest].node);
+            if since + keep_alive > self.now {
+                return;
+            }
+            self.stop_instance(longest);
+            self.settle(node);
+        }
+    }
+
+    /// Brings the number of instances to what a tick wishes.
+    pub(crate) fn follow_wish(&mut self, function: u32) {
+        let Some(wished) = self.functions[function as usize].wished else { return };
+        let present = |state: &crate::function::Function| state.ready + state.starting;
+        while present(&self.functions[function as usize]) < wished {
+            if !self.start_without_call(function) {
+                break;
+            }
+        }
+        if self.settings.scale_out == ScaleOut::OnTick {
+            while present(&self.functions[function as usize]) > wished {
+                let Some(&longest) = self.functions[function as usize].idle.first() else { break };
+                let node = self.instances[longest].node;
+                self.stop_instance(longest);
+                self.settle(node);
+            }
+        }
+        self.watch_keep_alive(function);
+    }
+
+    /// Starts an instance ahead of any call; false if no node has room.
+    fn start_without_call(&mut self, function: u32) -> bool {
+        let sizes_calls = self.settings.sizes_calls();
+        let held = if sizes_calls {
+            let memory = self.functions[function as usize].reservation.memory;
+            Allocation { cpu: MilliCpu::ZERO, memory }
+        } else {
+            self.functions[function as usize].allocation
+        };
+        let Some(node) = self.node_for_instance(function, held) else { return false };
+        let instance = self.begin_instance(function, node, held);
+        self.instances[instance].prewarms = sizes_calls;
+        if sizes_calls {
+            self.make_room(node, held);
+            self.nodes[node as usize].idle += held;
+            self.gauges.add(Gauge::IdleMemory, held.memory.get());
+        } else {
+            self.nodes[node as usize].granted += held;
+            self.gauges.hold(held, held);
+        }
+        let cold = self.cold_start_of(function);
+        let token = self.queue.push(self.now + cold, Event::InstanceReady(instance));
+        self.instances[instance].token = token;
+        true
+    }
+
+    /// What an instance that was started ahead of any call holds until it is ready is let go.
+    fn end_prewarming(&mut self, instance: u32) {
+        let state = &mut self.instances[instance];
+        if std::mem::take(&mut state.prewarms) {
+            let (node, held) = (state.node as usize, state.held);
+            self.nodes[node].idle -= held;
+            self.gauges.sub(Gauge::IdleMemory, held.memory.get());
+        }
+    }
+
+    fn cold_start_of(&mut self, function: u32) -> Duration {
+        if !self.settings.cold_starts {
+            return Duration::ZERO;
+        }
+        // Numbers far above any call's, so that the draws differ from those of calls.
+        self.prewarmed += 1;
+        let law = self.functions[function as usize].cold_start;
+        self.cold_noise.cold_start(law, u64::MAX - self.prewarmed)
+    }
+
+    fn node_for_instance(&mut self, function: u32, held: Allocation) -> Option<u32> {
+        loop {
+            let node = match self.settings.placement {
+                Placement::LeastLoaded => self.least_loaded(held),
+                Placement::HomeInvoker | Placement::CoverageAware => self.home_walk(function, held),
+            };
+            if node.is_some() || self.settings.scale_out == ScaleOut::OnTick {
+                return node;
+            }
+            // Idle instances give way, longest idle first.
+            let longest = self
+                .nodes
+                .iter()
+                .filter_map(|node| node.idle_instances.first().copied())
+                .min_by_key(|&instance| (self.instances[instance].idle_since, instance))?;
+            self.stop_instance(longest);
+        }
+    }
+
+    // ---- Platforms whose instances are sized and shared -------------------------------------------
+
+    /// A call comes to a platform whose instances are sized and shared.
+    pub(crate) fn arrive_at_instances(&mut self, function: u32, waiting: Waiting) {
+        match self.free_place(function) {
+            Some(instance) => {
+                self.start_in(function, instance, waiting);
+                let node = self.instances[instance].node;
+                self.reshare_if_needed(node);
+            }
+            None => {
+                self.enqueue(function, waiting);
+                self.start_missing(function);
+            }
+        }
+    }
+
+    /// A ready instance with a free place: the oldest that already serves, so that load packs, else
+    /// the last used idle one.
+    fn free_place(&self, function: u32) -> Option<u32> {
+        let state = &self.functions[function as usize];
+        state.open.first().or_else(|| state.idle.last()).copied()
+    }
+
+    /// Starts an instance if the waiting calls need one more than are on their way.
+    pub(crate) fn start_missing(&mut self, function: u32) {
+        let state = &self.functions[function as usize];
+        let coming = state.starting as usize * state.concurrency as usize;
+        let is_needed = match self.settings.scale_out {
+            ScaleOut::PerCall => state.queue.len() > coming,
+            ScaleOut::OnTick => state.ready + state.starting == 0 && !state.queue.is_empty(),
+        };
+        if is_needed {
+            self.functions[function as usize].window.cold_starts += 1;
+            self.start_without_call(function);
+        }
+    }
+
+    /// After a kill the calls wait again, and an instance may be missing.
+    pub(crate) fn after_kill(&mut self, function: u32) {
+        if !self.settings.sizes_calls() {
+            self.start_missing(function);
+        }
+    }
+
+    /// Fills the free places of an instance from the queue.
+    fn serve_queue(&mut self, function: u32, instance: u32) {
+        let free = |sim: &Self| {
+            let places = sim.functions[function as usize].concurrency as usize;
+            sim.instances[instance].calls.len() < places
+        };
+        self.list_instance(function, instance);
+        while free(self) {
+            let Some(waiting) = self.dequeue(function) else { break };
+            self.start_in(function, instance, waiting);
+        }
+    }
+
+    /// Starts a call on a ready instance.
+    fn start_in(&mut self, function: u32, instance: u32, mut waiting: Waiting) {
+        let held = self.instances[instance].held;
+        let view = self.view(function, &waiting);
+        let plan = match waiting.earlier.as_deref_mut() {
+            Some(earlier) => earlier.plan.clone(),
+            // Instances are sized by ticks; the plan of a call only puts on record what it got.
+            None => CallSafeguardChain::default()
+                .at_dispatch(&view, &CallDecision::exactly(held, "the instance's size"))
+                .expect("an allocation is never nonsense"),
+        };
+        let start = Start { grant: held, look_after: None };
+        let call = self.new_call(function, waiting, plan, start, instance);
+        self.join(call, instance);
+        self.list_instance(function, instance);
+        self.begin_run(call);
+        self.watch_memory(instance);
+    }
+
+    /// Puts an instance on the list it belongs to by its number of calls.
+    fn list_instance(&mut self, function: u32, instance: u32) {
+        let calls = self.instances[instance].calls.len();
+        let state = &mut self.functions[function as usize];
+        let was_idle = state.idle.contains(&instance);
+        let is_open = calls > 0 && calls < state.concurrency as usize;
+        if is_open != state.open.contains(&instance) {
+            if is_open {
+                state.open.push(instance);
+                state.open.sort_unstable();
+            } else {
+                remove_item(&mut state.open, instance);
+            }
+        }
+        match (calls == 0, was_idle) {
+            (true, false) => self.begin_idling(instance),
+            (false, true) => self.end_idling(instance),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    /// Sets the reminder of the moment at which the calls of a shared instance outgrow its memory.
+    pub(crate) fn watch_memory(&mut self, instance: u32) {
+        let state = &self.instances[instance];
+        if state.calls.len() < 2 {
+            return;
+        }
+        let limit = state.held.memory;
+        let crosses = self.memory_crosses(instance, limit.mib());
+        self.instances[instance].kill_token = match crosses {
+            Some(at) => self.queue.push(at.max(self.now), Event::InstanceOutgrows(instance)),
+            None => Token::NONE,
+        };
+    }
+
+    /// When the calls of an instance together first use more than `limit` MiB: the sum of their climbs
+    /// is a broken line, looked through from corner to corner.
+    fn memory_crosses(&self, instance: u32, limit: f64) -> Option<Timestamp> {
+        let calls: Vec<_> =
+            self.instances[instance].calls.iter().map(|&slot| &self.calls[slot]).collect();
+        let peaks: f64 = calls.iter().map(|call| call.demand.memory_peak.mib()).sum();
+        if peaks <= limit {
+            return None;
+        }
+        let used = |at: Timestamp| -> f64 {
+            calls.iter().map(|call| call.demand.memory_at(at.since(call.started_at)).mib()).sum()
+        };
+        let mut corners: Vec<Timestamp> = calls
+            .iter()
+            .map(|call| call.started_at + call.demand.rise)
+            .filter(|&corner| corner > self.now)
+            .collect();
+        corners.sort_unstable();
+        let (mut from, mut before) = (self.now, used(self.now));
+        if before > limit {
+            return Some(self.now);
+        }
+        for corner in corners {
+            let after = used(corner);
+            if after > limit {
+                let share = (limit - before) / (after - before);
+                return Some(from + corner.since(from).scaled(share));
+            }
+            (from, before) = (corner, after);
+        }
+        None
+    }
+}

@@ -1,0 +1,73 @@
+//! A machine: what it has, what it has granted, and what it owes.
+
+use windfall_core::{Allocation, MilliCpu};
+
+use crate::event_queue::Token;
+use crate::settings::Cluster;
+
+/// One node. Invariant: `granted + idle` never exceeds `limit`, in either resource.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Whether it is there.
+    pub(crate) is_up: bool,
+    /// Cores that do the work, whatever was granted.
+    pub(crate) cpu: MilliCpu,
+    /// What may be granted: its size times the over-commit.
+    pub(crate) limit: Allocation,
+    /// Held by instances that serve or start.
+    pub(crate) granted: Allocation,
+    /// Held by instances without a call.
+    pub(crate) idle: Allocation,
+    /// Instances without a call, longest idle first.
+    pub(crate) idle_instances: Vec<u32>,
+    /// Calls that run here.
+    pub(crate) running: Vec<u32>,
+    /// Calls whose raise found no room, in the order they asked.
+    pub(crate) debts: Vec<u32>,
+    /// Millicores that the running calls could use at most, all at their widest.
+    pub(crate) potential: u64,
+    /// Instances in which several calls could use more than the instance has.
+    pub(crate) crowded: u32,
+    /// Whether calls here compete, so that their pace depends on each other.
+    pub(crate) is_shared: bool,
+    /// The reminder of the next change of shares.
+    pub(crate) share_token: Token,
+}
+
+impl Node {
+    pub(crate) fn new(cluster: &Cluster) -> Self {
+        let times = |amount: u32, factor: f64| (f64::from(amount) * factor).floor() as u32;
+        Self {
+            is_up: true,
+            cpu: cluster.node.cpu,
+            limit: Allocation::new(
+                times(cluster.node.cpu.get(), cluster.over_commit_cpu),
+                times(cluster.node.memory.get(), cluster.over_commit_memory),
+            ),
+            granted: Allocation::ZERO,
+            idle: Allocation::ZERO,
+            idle_instances: Vec::new(),
+            running: Vec::new(),
+            debts: Vec::new(),
+            potential: 0,
+            crowded: 0,
+            is_shared: false,
+            share_token: Token::NONE,
+        }
+    }
+
+    /// What a call that is already here could get: idle instances give way.
+    pub(crate) fn free(&self) -> Allocation {
+        self.limit.saturating_sub(self.granted)
+    }
+
+    /// What a new call could get. Debts come first: a node that owes takes nobody in.
+    pub(crate) fn room(&self) -> Allocation {
+        if self.is_up && self.debts.is_empty() { self.free() } else { Allocation::ZERO }
+    }
+
+    /// Whether calls here could want more CPU at once than there is.
+    pub(crate) fn competes(&self) -> bool {
+        self.potential > u64::from(self.cpu.get()) || self.crowded > 0
+    }
+}

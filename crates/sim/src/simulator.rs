@@ -1,0 +1,264 @@
+//! The state of the world and the loop that moves it.
+
+use windfall_core::seed::mix;
+use windfall_core::{
+    Allocation, Arrival, CallControl, GrantChange, PlatformError, Seed, TelemetrySink, Timestamp,
+    Workload,
+};
+
+use crate::call::Call;
+use crate::event_queue::{Event, EventQueue, Token};
+use crate::function::Function;
+use crate::gauges::{Gauge, Gauges};
+use crate::instance::Instance;
+use crate::ledger::Ledger;
+use crate::node::Node;
+use crate::noise::Noise;
+use crate::observe::LastObservation;
+use crate::placement::stride;
+use crate::settings::Settings;
+use crate::slab::Slab;
+use crate::water_filling::Claim;
+
+/// A simulated platform with its workload. Borrowed parts outlive it, so that a caller can read its
+/// sink and its control afterwards.
+pub struct Simulator<'a> {
+    pub(crate) settings: Settings,
+    pub(crate) workload: Box<dyn Workload + 'a>,
+    pub(crate) control: Box<dyn CallControl + 'a>,
+    pub(crate) sink: Box<dyn TelemetrySink + 'a>,
+    pub(crate) now: Timestamp,
+    pub(crate) queue: EventQueue,
+    pub(crate) calls: Slab<Call>,
+    pub(crate) instances: Slab<Instance>,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) nodes: Vec<Node>,
+    /// Functions with waiting calls, by the arrival of the first one.
+    pub(crate) heads: Vec<(Timestamp, u32)>,
+    pub(crate) gauges: Gauges,
+    pub(crate) ledger: Ledger,
+    pub(crate) stride: u32,
+    pub(crate) cold_noise: Noise,
+    pub(crate) sensor_noise: Noise,
+    pub(crate) fault_noise: Noise,
+    pub(crate) last_observation: LastObservation,
+    /// Millicore-nanoseconds used by calls that have ended.
+    pub(crate) used: f64,
+    next_arrival: Option<Arrival>,
+    next_interval: Timestamp,
+    arrived: u64,
+    pub(crate) prewarmed: u64,
+    events: u64,
+    // Lists that are filled and emptied within one event, kept to spare allocations.
+    pub(crate) changes: Vec<GrantChange>,
+    pub(crate) claims: Vec<Claim>,
+    pub(crate) inner_claims: Vec<Claim>,
+    pub(crate) done: Vec<u32>,
+}
+
+impl<'a> Simulator<'a> {
+    /// A cluster at rest, with everything random drawn from `seed`.
+    pub fn new(
+        settings: Settings,
+        workload: impl Workload + 'a,
+        control: impl CallControl + 'a,
+        sink: impl TelemetrySink + 'a,
+        seed: Seed,
+    ) -> Self {
+        let mut simulator = Self {
+            settings,
+            workload: Box::new(workload),
+            control: Box::new(control),
+            sink: Box::new(sink),
+            now: Timestamp::ZERO,
+            queue: EventQueue::default(),
+            calls: Slab::default(),
+            instances: Slab::default(),
+            functions: Vec::new(),
+            nodes: Vec::new(),
+            heads: Vec::new(),
+            gauges: Gauges::default(),
+            ledger: Ledger::default(),
+            stride: stride(settings.cluster.nodes),
+            cold_noise: Noise::new(seed),
+            sensor_noise: Noise::new(seed),
+            fault_noise: Noise::new(seed),
+            last_observation: LastObservation::default(),
+            used: 0.0,
+            next_arrival: None,
+            next_interval: Timestamp::ZERO,
+            arrived: 0,
+            prewarmed: 0,
+            events: 0,
+            changes: Vec::new(),
+            claims: Vec::new(),
+            inner_claims: Vec::new(),
+            done: Vec::new(),
+        };
+        simulator.start_over(seed);
+        simulator
+    }
+
+    /// Puts everything back to the beginning, with other draws.
+    pub(crate) fn start_over(&mut self, seed: Seed) {
+        let cluster = self.settings.cluster;
+        self.workload.restart(seed);
+        self.now = Timestamp::ZERO;
+        self.queue = EventQueue::default();
+        self.calls = Slab::default();
+        self.instances = Slab::default();
+        self.heads.clear();
+        self.nodes = (0..cluster.nodes).map(|_| Node::new(&cluster)).collect();
+        self.functions = (0u64..)
+            .zip(self.workload.functions())
+            .map(|(i, profile)| {
+                let home = (mix(i.wrapping_add(1)) % u64::from(cluster.nodes)) as u32;
+                Function::new(profile, &self.settings, home)
+            })
+            .collect();
+        self.gauges = Gauges::default();
+        for _ in 0..cluster.nodes {
+            self.gauges.add(Gauge::Capacity, cluster.node.cpu.get());
+        }
+        self.ledger = Ledger::default();
+        self.cold_noise = Noise::new(seed.stream("cold-starts"));
+        self.sensor_noise = Noise::new(seed.stream("sensors"));
+        self.fault_noise = Noise::new(seed.stream("faults"));
+        self.last_observation = LastObservation::default();
+        self.used = 0.0;
+        self.next_arrival = self.workload.next_arrival();
+        self.next_interval = Timestamp::ZERO + self.settings.interval;
+        self.arrived = 0;
+        self.prewarmed = 0;
+        self.events = 0;
+        self.plan_faults();
+    }
+
+    /// The time inside the simulation.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Where every call went so far.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger
+    }
+
+    /// Arrivals and events handled so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// When the last arrival may come at the latest.
+    pub fn horizon(&self) -> Timestamp {
+        self.workload.horizon()
+    }
+
+    /// Whether every call has come and gone.
+    pub fn is_over(&self) -> bool {
+        self.next_arrival.is_none() && self.ledger.running == 0 && self.ledger.waiting == 0
+    }
+
+    /// Whether nothing is granted, owed or shared any more: what must hold when a run is over.
+    pub fn is_at_rest(&self) -> bool {
+        let rests = |node: &Node| {
+            node.running.is_empty()
+                && node.debts.is_empty()
+                && node.potential == 0
+                && node.crowded == 0
+                && !(self.settings.sizes_calls() && node.granted != Allocation::ZERO)
+        };
+        self.nodes.iter().all(rests) && self.heads.is_empty()
+    }
+
+    /// Runs until the last call has ended, and closes the last interval.
+    pub fn run_to_end(&mut self) {
+        while !self.is_over() && self.step(Timestamp::MAX) {}
+        self.finish_intervals();
+    }
+
+    /// Closes the interval under way: the last thing to do in a run.
+    pub fn finish_intervals(&mut self) {
+        if self.now > Timestamp::ZERO {
+            self.close_interval(self.now);
+        }
+    }
+
+    /// Lets time pass until `at`.
+    pub(crate) fn run_until(&mut self, at: Timestamp) -> Result<(), PlatformError> {
+        if at < self.now {
+            return Err(PlatformError::BackInTime { now: self.now, to: at });
+        }
+        while self.step(at) {}
+        self.pass_intervals(at);
+        self.now = at;
+        Ok(())
+    }
+
+    /// Handles the next thing that happens, unless it happens after `until`.
+    fn step(&mut self, until: Timestamp) -> bool {
+        let event_at = self.queue.next_at();
+        let arrival_at = self.next_arrival.map_or(Timestamp::MAX, |arrival| arrival.at);
+        let at = event_at.min(arrival_at);
+        if at > until || at == Timestamp::MAX {
+            return false;
+        }
+        self.pass_intervals(at);
+        self.now = at;
+        self.gauges.touch(at);
+        self.events += 1;
+        // What ends makes room before what comes asks for it.
+        if event_at <= arrival_at {
+            if let Some((_, token, event)) = self.queue.pop() {
+                self.handle(token, event);
+            }
+        } else {
+            self.take_next_arrival();
+        }
+        true
+    }
+
+    fn take_next_arrival(&mut self) {
+        if let Some(arrival) = self.next_arrival.take() {
+            let id = self.arrived;
+            self.arrived += 1;
+            self.next_arrival = self.workload.next_arrival();
+            self.arrive(id, arrival);
+        }
+    }
+
+    fn handle(&mut self, token: Token, event: Event) {
+        match event {
+            Event::CallTurns(call) => self.on_turn(call, token),
+            Event::Look(call) => self.on_look(call, token),
+            Event::Resize(call) => self.on_resize(call, token),
+            Event::InstanceReady(instance) => self.on_ready(instance, token),
+            Event::InstanceOutgrows(instance) => self.on_outgrown(instance, token),
+            Event::KeepAliveEnds(function) => self.on_keep_alive_end(function, token),
+            Event::ShareChanges(node) => self.on_share_change(node, token),
+            Event::NodeFails(node) => self.on_node_failure(node),
+            Event::NodeReturns(node) => self.on_node_return(node),
+        }
+    }
+
+    /// Tells telemetry of every interval that has ended by `until`.
+    fn pass_intervals(&mut self, until: Timestamp) {
+        while self.next_interval <= until {
+            self.close_interval(self.next_interval);
+            self.next_interval += self.settings.interval;
+        }
+    }
+
+    fn close_interval(&mut self, at: Timestamp) {
+        let mut used = self.used;
+        for call in self.calls.iter_mut() {
+            call.catch_up(at);
+            used += call.totals.cpu_used as f64;
+        }
+        let record = self.gauges.close_interval(at, used);
+        if record.until > record.from {
+            self.sink.interval(&record);
+        }
+        debug_assert!(self.ledger.balances(), "{:?}", self.ledger);
+    }
+}

@@ -1,0 +1,224 @@
+//! Looks at running calls, live changes of what they hold, loans called back, and debts.
+
+use windfall_core::record::GrantStep;
+use windfall_core::{Allocation, Duration, FunctionId, GrantChange, NodeId, RunningCall, Sensed};
+
+use crate::call::Call;
+use crate::event_queue::{Event, Token};
+use crate::run::Count;
+use crate::simulator::Simulator;
+
+/// Slow actuation takes this many times as long.
+const SLOW: u64 = 10;
+
+impl Simulator<'_> {
+    /// The control looks at a running call.
+    pub(crate) fn on_look(&mut self, slot: u32, token: Token) {
+        let now = self.now;
+        let Some(call) = self.calls.get_mut(slot).filter(|call| call.look_token == token) else {
+            return;
+        };
+        call.catch_up(now);
+        call.looks += 1;
+        let running = self.running_view(slot);
+        let mut changes = std::mem::take(&mut self.changes);
+        let look = self.control.look(&running, &mut changes);
+        self.call_back(running.node.0, &mut changes);
+        self.changes = changes;
+        let call = &mut self.calls[slot];
+        call.amendments.extend(look.amendments);
+        call.look_token = match look.look_after {
+            // A look in no time would never let time pass.
+            Some(after) => {
+                self.queue.push(now + after.max(Duration::from_millis(1)), Event::Look(slot))
+            }
+            None => Token::NONE,
+        };
+        self.change_grant(slot, look.grant, look.why);
+        self.settle(running.node.0);
+    }
+
+    fn running_view(&mut self, slot: u32) -> RunningCall {
+        let sensed = self.sense(slot);
+        let call = &self.calls[slot];
+        RunningCall {
+            id: call.id,
+            function: FunctionId(call.function),
+            node: NodeId(call.node),
+            now: self.now,
+            started_at: call.started_at,
+            input: call.demand.input,
+            reservation: self.functions[call.function as usize].reservation,
+            ceiling: self.settings.ceiling,
+            grant: call.grant,
+            owed: call.owed,
+            free_on_node: self.nodes[call.node as usize].free(),
+            waiting: self.ledger.waiting,
+            actuation_delay: self.settings.actuation_delay,
+            sensed,
+        }
+    }
+
+    /// What the sensors say of the window since the last look; nothing if telemetry was lost.
+    fn sense(&mut self, slot: u32) -> Option<Sensed> {
+        let now = self.now;
+        let sensors = self.settings.sensors;
+        let call = &mut self.calls[slot];
+        let draw = 16 + 4 * u64::from(call.looks);
+        let loss = self.settings.faults.telemetry_loss;
+        if loss > 0.0 && self.fault_noise.uniform(call.id.0, draw) < loss {
+            return None;
+        }
+        let window = now.since(call.looked.at);
+        let nanos = window.as_nanos().max(1) as f64;
+        let used = (call.totals.cpu_used - call.looked.used) as f64 * 1e-3 / nanos;
+        let relative = sensors.cpu_noise * self.sensor_noise.normal(call.id.0, draw);
+        let jitter = sensors.cpu_jitter.as_nanos() as f64 / nanos
+            * self.sensor_noise.normal(call.id.0, draw + 1);
+        let throttled = (call.throttled - call.looked.throttled) as f64 / nanos;
+        call.looked.at = now;
+        call.looked.used = call.totals.cpu_used;
+        call.looked.throttled = call.throttled;
+        Some(Sensed {
+            window,
+            cpu_used_cores: (used * (1.0 + relative) + jitter).clamp(0.0, call.grant.cpu.cores()),
+            throttled_share: throttled.min(1.0),
+            memory_mib: call.demand.memory_at(now.since(call.started_at)).mib(),
+        })
+    }
+
+    /// Takes back what the control calls back from other calls on `node`.
+    pub(crate) fn call_back(&mut self, node: u32, changes: &mut Vec<GrantChange>) {
+        for change in changes.drain(..) {
+            let running = &self.nodes[node as usize].running;
+            let found = running.iter().copied().find(|&slot| self.calls[slot].id == change.call);
+            if let Some(slot) = found.or_else(|| self.starting_call(node, &change)) {
+                self.change_grant(slot, change.grant, change.why);
+            }
+        }
+    }
+
+    /// A borrower whose instance is still on its way up.
+    fn starting_call(&self, node: u32, change: &GrantChange) -> Option<u32> {
+        self.calls.places().find(|&slot| {
+            let call = &self.calls[slot];
+            call.node == node && call.id == change.call
+        })
+    }
+
+    /// Sets a change in motion: now, or after the platform's delay.
+    fn change_grant(&mut self, slot: u32, grant: Allocation, why: &'static str) {
+        let call = &self.calls[slot];
+        let heading_for = call.pending.map_or(call.grant + call.owed, |(grant, _)| grant);
+        if grant == heading_for {
+            return;
+        }
+        let delay = self.actuation_delay(call);
+        if delay.is_zero() {
+            self.resize(slot, grant, why);
+        } else {
+            let token = self.queue.push(self.now + delay, Event::Resize(slot));
+            let call = &mut self.calls[slot];
+            call.pending = Some((grant, why));
+            call.resize_token = token;
+        }
+    }
+
+    fn actuation_delay(&self, call: &Call) -> Duration {
+        let slow = self.settings.faults.slow_actuation;
+        let draw = 17 + 4 * u64::from(call.looks);
+        if slow > 0.0 && self.fault_noise.uniform(call.id.0, draw) < slow {
+            self.settings.actuation_delay.max(Duration::from_millis(10)) * SLOW
+        } else {
+            self.settings.actuation_delay
+        }
+    }
+
+    /// A change takes effect.
+    pub(crate) fn on_resize(&mut self, slot: u32, token: Token) {
+        let Some(call) = self.calls.get_mut(slot).filter(|call| call.resize_token == token) else {
+            return;
+        };
+        let node = call.node;
+        if let Some((grant, why)) = call.pending.take() {
+            self.resize(slot, grant, why);
+        }
+        self.settle(node);
+    }
+
+    /// Changes what a call holds. Raises get what is free; the rest is owed.
+    fn resize(&mut self, slot: u32, wanted: Allocation, why: &'static str) {
+        let node = self.calls[slot].node;
+        self.forget_debt(slot);
+        let grant = self.calls[slot].grant;
+        let lowered = grant.min(wanted);
+        if lowered != grant {
+            self.hold_instead(slot, lowered, why);
+        }
+        let raise = wanted.saturating_sub(lowered);
+        if raise != Allocation::ZERO {
+            self.pay_debts(node);
+            self.calls[slot].owed = raise;
+            self.nodes[node as usize].debts.push(slot);
+            self.pay_debts(node);
+        }
+    }
+
+    fn forget_debt(&mut self, slot: u32) {
+        let call = &mut self.calls[slot];
+        if call.owed != Allocation::ZERO {
+            call.owed = Allocation::ZERO;
+            let node = call.node as usize;
+            self.nodes[node].debts.retain(|&debtor| debtor != slot);
+        }
+    }
+
+    /// Gives what is free on `node` to those it owes, first come first served.
+    pub(crate) fn pay_debts(&mut self, node: u32) {
+        let mut place = 0;
+        while let Some(&slot) = self.nodes[node as usize].debts.get(place) {
+            let free = self.nodes[node as usize].free();
+            let (grant, owed) = (self.calls[slot].grant, self.calls[slot].owed);
+            let paid = owed.min(free);
+            if paid != Allocation::ZERO {
+                self.make_room(node, paid);
+                self.calls[slot].owed = owed - paid;
+                self.hold_instead(slot, grant + paid, "raise");
+            }
+            if self.calls[slot].owed == Allocation::ZERO {
+                self.nodes[node as usize].debts.remove(place);
+            } else {
+                place += 1;
+            }
+        }
+    }
+
+    /// The call holds `grant` from now on; the caller has seen to it that there is room.
+    fn hold_instead(&mut self, slot: u32, grant: Allocation, why: &'static str) {
+        let now = self.now;
+        let keep_steps = self.settings.keep_steps;
+        let call = &mut self.calls[slot];
+        call.catch_up(now);
+        call.account(now);
+        let (before, node, instance) = (call.grant, call.node as usize, call.instance);
+        call.grant = grant;
+        call.lowest = call.lowest.min(grant);
+        call.highest = call.highest.max(grant);
+        call.changes += 1;
+        if keep_steps {
+            call.steps.push(GrantStep { at: now, grant, why: why.into() });
+        }
+        let (is_running, function) = (call.is_running, call.function as usize);
+        let reservation = self.functions[function].reservation;
+        self.gauges.release(before, reservation);
+        self.gauges.hold(grant, reservation);
+        self.nodes[node].granted -= before;
+        self.nodes[node].granted += grant;
+        let count = Count::of(&self.instances[instance]);
+        self.instances[instance].held = grant;
+        if is_running {
+            self.count_potential(node, instance, Some(count));
+            self.schedule_turn(slot);
+        }
+    }
+}

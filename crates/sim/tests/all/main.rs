@@ -1,0 +1,7 @@
+//! The simulator against closed forms, hand-worked timelines and invariants. One binary.
+
+mod closed_forms;
+mod faults;
+mod invariants;
+mod stage;
+mod timelines;
