@@ -47,7 +47,7 @@ pub struct EnsureSettings {
     pub et_step_cpu_cores: f64,
     /// The largest share of its CPU that a function loses at once.
     pub most_cut: f64,
-    /// The least CPU a call gets, cores.
+    /// The least CPU a call gets, cores; the reservation where that is less.
     pub floor_cpu_cores: f64,
 }
 
@@ -126,7 +126,7 @@ impl Regulated {
         } else {
             (settings.et_period, settings.et_step_cpu_cores)
         };
-        self.calls_since_regulation += 1;
+        self.calls_since_regulation = self.calls_since_regulation.saturating_add(1);
         let Some(slowness) = self.slowness().filter(|_| self.calls_since_regulation >= period)
         else {
             return cpu;
@@ -157,7 +157,8 @@ impl CallPolicy for Ensure {
         }
         let cpu = function.cpu_cores.unwrap_or(call.reservation.cpu.cores());
         let cpu = function.regulated(cpu, call, &settings);
-        let cpu = cpu.max(settings.floor_cpu_cores).min(call.ceiling.cpu.cores());
+        let floor = settings.floor_cpu_cores.min(call.reservation.cpu.cores());
+        let cpu = cpu.max(floor).min(call.ceiling.cpu.cores());
         function.cpu_cores = Some(cpu);
         Ok(CallDecision { cpu_cores: cpu, why: "regulated by latency", ..at_user_size })
     }
@@ -259,6 +260,14 @@ mod tests {
         let mut ensure = calibrated(settings);
         // The mean of 1, 1 and 1 s is 1 s, not 0.3 s: neither slow nor fast.
         assert_eq!(ensure.function(FunctionId(0)).slowness(), Some(1.0));
+    }
+
+    #[test]
+    fn the_floor_is_no_raise_for_a_small_reservation() {
+        let tiny = Allocation::new(50, 64);
+        let mut ensure = Ensure::default();
+        (0..3).for_each(|_| ensure.learn(&outcome(tiny, tiny, 0.04, 32.0)));
+        assert_eq!(ensure.size(&view(tiny, CEILING)).unwrap().cpu_cores, 0.05);
     }
 
     #[test]
