@@ -1,0 +1,37 @@
+//! Fixed: every call gets what its user reserves, and nobody looks.
+//!
+//! This is what platforms do today and the size that everything else is measured against: a call of a
+//! user who reserves 2 cores and 512 MiB gets 2 cores and 512 MiB, the first time and the thousandth.
+
+use windfall_core::{CallDecision, CallPolicy, CallView, PolicyError};
+
+/// The user's reservation, unsupervised.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fixed;
+
+impl CallPolicy for Fixed {
+    fn name(&self) -> &str {
+        "fixed"
+    }
+
+    fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
+        Ok(CallDecision::exactly(call.reservation, "the user's size"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_platform::{FakePlatform, one_core_second};
+    use windfall_core::Allocation;
+
+    #[test]
+    fn every_call_gets_the_reservation_and_no_look() {
+        let reservation = Allocation::new(2000, 512);
+        let mut platform = FakePlatform::new(reservation, Allocation::new(8000, 1024));
+        for _ in 0..10 {
+            let call = platform.call(&mut Fixed, one_core_second());
+            assert_eq!((call.first_grant, call.looks), (reservation, 0));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Histogram: the 99th percentile of the function's last 512 peaks, and a margin.
+//!
+//! ```text
+//!   cpu    = 1.05 x Q99(CPU peaks)                    at most the ceiling
+//!   memory = 1.30 x Q99(memory peaks)                 at most the reservation
+//! ```
+//!
+//! Peaks of 0.8, 1.0 and 0.9 cores and 100, 120 and 110 MiB give 1.05 cores and 156 MiB. Peaks that
+//! touched their grant count for more than was seen ([`PeakReading`]), so a function whose user reserves
+//! too little CPU is raised call by call until it no longer saturates: 1, 1.31, 1.72, 2.26, .. cores.
+//!
+//! Memory goes above the reservation only after a call was killed at the user's own size: there the
+//! reservation is known to be wrong, everywhere else more memory than the user asked for buys nothing.
+
+use serde::{Deserialize, Serialize};
+use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId, PolicyError};
+
+use crate::peak_reading::PeakReading;
+use crate::per_function::PerFunction;
+use crate::quantile_window::QuantileWindow;
+
+/// Settings of [`Histogram`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HistogramSettings {
+    /// Which quantile of the peaks is granted.
+    pub quantile: f64,
+    /// How many of the last peaks count.
+    pub window: usize,
+    /// How many calls must have finished before the user's size is left.
+    pub warm_calls: usize,
+    /// Added to the CPU quantile, as a share of it.
+    pub cpu_margin: f64,
+    /// Added to the memory quantile, as a share of it.
+    pub memory_margin: f64,
+    /// The least CPU a call gets, cores.
+    pub floor_cpu_cores: f64,
+    /// The least memory a call gets, MiB.
+    pub floor_memory_mib: f64,
+    /// How peaks are read.
+    pub peaks: PeakReading,
+}
+
+impl Default for HistogramSettings {
+    fn default() -> Self {
+        Self {
+            quantile: 0.99,
+            window: 512,
+            warm_calls: 3,
+            cpu_margin: 0.05,
+            memory_margin: 0.30,
+            floor_cpu_cores: 0.05,
+            floor_memory_mib: 16.0,
+            peaks: PeakReading::default(),
+        }
+    }
+}
+
+/// The peaks of one function.
+#[derive(Clone, Debug)]
+struct Peaks {
+    cpu: QuantileWindow,
+    memory: QuantileWindow,
+    finished: usize,
+    reservation_was_too_small: bool,
+}
+
+/// A high quantile of past peaks, for every call alike.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    settings: HistogramSettings,
+    functions: PerFunction<Option<Peaks>>,
+}
+
+impl Histogram {
+    /// A policy that has seen nothing yet.
+    pub fn new(settings: HistogramSettings) -> Self {
+        Self { settings, functions: PerFunction::default() }
+    }
+
+    fn peaks(&mut self, function: FunctionId) -> &mut Peaks {
+        let window = self.settings.window;
+        self.functions.state(function).get_or_insert_with(|| Peaks {
+            cpu: QuantileWindow::new(window),
+            memory: QuantileWindow::new(window),
+            finished: 0,
+            reservation_was_too_small: false,
+        })
+    }
+}
+
+impl CallPolicy for Histogram {
+    fn name(&self) -> &str {
+        "histogram"
+    }
+
+    fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
+        let settings = self.settings;
+        let peaks = self.peaks(call.function);
+        let quantiles =
+            peaks.cpu.quantile(settings.quantile).zip(peaks.memory.quantile(settings.quantile));
+        let Some((cpu, memory)) = quantiles.filter(|_| peaks.finished >= settings.warm_calls)
+        else {
+            return Ok(CallDecision::exactly(call.reservation, "too few calls seen"));
+        };
+        let most_memory = if peaks.reservation_was_too_small {
+            call.ceiling.memory
+        } else {
+            call.reservation.memory.min(call.ceiling.memory)
+        };
+        let cpu = cpu * (1.0 + settings.cpu_margin);
+        let memory = memory * (1.0 + settings.memory_margin);
+        Ok(CallDecision {
+            cpu_cores: cpu.max(settings.floor_cpu_cores).min(call.ceiling.cpu.cores()),
+            memory_mib: memory.max(settings.floor_memory_mib).min(most_memory.mib()),
+            ..CallDecision::exactly(call.reservation, "a high quantile of past peaks")
+        })
+    }
+
+    fn learn(&mut self, outcome: &CallOutcome) {
+        let reading = self.settings.peaks;
+        let peaks = self.peaks(outcome.function);
+        if let Some(cpu) = reading.cpu_cores(outcome) {
+            peaks.cpu.push(cpu);
+        }
+        if let Some(memory) = reading.memory_mib(outcome) {
+            peaks.memory.push(memory);
+        }
+        peaks.finished += usize::from(!outcome.was_killed);
+        peaks.reservation_was_too_small |=
+            outcome.was_killed && outcome.last_grant.memory >= outcome.reservation.memory;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_platform::{FakePlatform, one_core_second, outcome, view};
+    use windfall_core::{Allocation, CallDemand, Mebibytes};
+
+    const USER: Allocation = Allocation::new(4000, 512);
+    const CEILING: Allocation = Allocation::new(8000, 1024);
+
+    fn close(left: f64, right: f64) -> bool {
+        (left - right).abs() < 1e-5 * right
+    }
+
+    #[test]
+    fn the_worked_numbers_after_three_calls_at_the_users_size() {
+        let mut histogram = Histogram::default();
+        for (cpu, memory) in [(0.8, 100.0), (1.0, 120.0), (0.9, 110.0)] {
+            let wish = histogram.size(&view(USER, CEILING)).unwrap();
+            assert_eq!((wish.cpu_cores, wish.memory_mib), (4.0, 512.0));
+            histogram.learn(&outcome(USER, USER, cpu, memory));
+        }
+        let wish = histogram.size(&view(USER, CEILING)).unwrap();
+        assert!(close(wish.cpu_cores, 1.05) && close(wish.memory_mib, 156.0), "{wish:?}");
+    }
+
+    #[test]
+    fn a_saturated_function_climbs_until_it_no_longer_is() {
+        let mut platform = FakePlatform::new(Allocation::new(1000, 512), CEILING);
+        let mut histogram = Histogram::default();
+        let demand =
+            CallDemand { parallelism: windfall_core::MilliCpu::new(2000), ..one_core_second() };
+        let grants: Vec<u32> =
+            (0..10).map(|_| platform.call(&mut histogram, demand).first_grant.cpu.get()).collect();
+        // 1 x 1.25 x 1.05 = 1.3125, x 1.3125 = 1.7227, x 1.3125 = 2.2610; then 2.0 is uncensored, but the
+        // censored 1.7227 x 1.25 = 2.1533 stays the highest peak.
+        assert_eq!(grants[..6], [1000, 1000, 1000, 1313, 1724, 2263]);
+        assert_eq!(grants[6..], [2263; 4]);
+    }
+
+    #[test]
+    fn an_old_spike_leaves_the_window() {
+        let settings = HistogramSettings { window: 4, ..HistogramSettings::default() };
+        let mut histogram = Histogram::new(settings);
+        for cpu in [3.0, 1.0, 1.0, 1.0] {
+            histogram.learn(&outcome(USER, USER, cpu, 100.0));
+        }
+        assert!(close(histogram.size(&view(USER, CEILING)).unwrap().cpu_cores, 3.15));
+        histogram.learn(&outcome(USER, USER, 1.0, 100.0));
+        assert!(close(histogram.size(&view(USER, CEILING)).unwrap().cpu_cores, 1.05));
+    }
+
+    #[test]
+    fn memory_stays_within_the_reservation_until_that_kills() {
+        let user = Allocation::new(2000, 256);
+        let mut histogram = Histogram::default();
+        (0..3).for_each(|_| histogram.learn(&outcome(user, user, 1.0, 250.0)));
+        assert_eq!(histogram.size(&view(user, CEILING)).unwrap().memory_mib, 256.0);
+        let killed = CallOutcome { was_killed: true, ..outcome(user, user, 1.0, 256.0) };
+        histogram.learn(&killed);
+        // 256 x 1.25 x 1.3 = 416.
+        assert!(close(histogram.size(&view(user, CEILING)).unwrap().memory_mib, 416.0));
+    }
+
+    #[test]
+    fn a_kill_below_the_reservation_raises_the_next_call() {
+        let mut platform = FakePlatform::new(USER, CEILING);
+        let mut histogram = Histogram::default();
+        let small = CallDemand { memory_peak: Mebibytes::new(120), ..one_core_second() };
+        for _ in 0..3 {
+            platform.call(&mut histogram, small);
+        }
+        let killed = platform.call(&mut histogram, one_core_second());
+        assert!(killed.was_killed);
+        assert_eq!(killed.first_grant.memory, Mebibytes::new(156));
+        // The retry at the user's size shows the peak of 300 MiB: 390 MiB from now on.
+        let after = platform.call(&mut histogram, one_core_second());
+        assert_eq!((after.was_killed, after.first_grant.memory), (false, Mebibytes::new(390)));
+    }
+}

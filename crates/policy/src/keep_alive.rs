@@ -1,0 +1,95 @@
+//! Keep-alive: an idle instance stays for a fixed time, and nothing else is decided.
+//!
+//! What platforms do by default: OpenWhisk and Azure hold an idle instance for 10 minutes. A function
+//! called every 9 minutes never starts cold and holds its memory for ever; one called every 11 minutes
+//! always starts cold and holds it ten elevenths of the time.
+
+use serde::{Deserialize, Serialize};
+use windfall_core::{
+    Decision, Duration, Observation, Policy, PolicyError, Setting, Target, TickRecord,
+};
+
+use crate::per_function::PerFunction;
+
+/// Settings of [`KeepAlive`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KeepAliveSettings {
+    /// How long an idle instance stays, seconds.
+    pub keep_alive_seconds: f64,
+}
+
+impl Default for KeepAliveSettings {
+    fn default() -> Self {
+        Self { keep_alive_seconds: 600.0 }
+    }
+}
+
+/// One keep-alive for all functions; starts are left to the platform.
+#[derive(Clone, Debug, Default)]
+pub struct KeepAlive {
+    settings: KeepAliveSettings,
+    /// Whether the function has it, as far as we were told.
+    is_set: PerFunction<bool>,
+}
+
+impl KeepAlive {
+    /// A policy that has told nobody yet.
+    pub fn new(settings: KeepAliveSettings) -> Self {
+        Self { settings, is_set: PerFunction::default() }
+    }
+}
+
+impl Policy for KeepAlive {
+    fn name(&self) -> &str {
+        "keep-alive"
+    }
+
+    fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
+        let keep_alive = Duration::from_secs_f64(self.settings.keep_alive_seconds);
+        let targets = seen
+            .functions
+            .iter()
+            .filter(|view| !*self.is_set.state(view.function))
+            .map(|view| Target {
+                keep_alive: Setting::Set(keep_alive),
+                ..Target::keep(view.function)
+            })
+            .collect();
+        Ok(Decision { targets, reason: format!("idle instances stay for {keep_alive}") })
+    }
+
+    /// A wish counts once it was allowed; until then it is repeated.
+    fn feedback(&mut self, tick: &TickRecord) {
+        for target in tick.plan.targets() {
+            if target.keep_alive != Setting::Keep {
+                *self.is_set.state(target.function) = true;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_tick::{function, observation};
+    use windfall_core::SafeguardChain;
+
+    #[test]
+    fn every_function_is_told_once_and_only_that() {
+        let mut policy = KeepAlive::default();
+        let seen = observation(vec![function(0), function(1)]);
+        let decision = policy.decide(&seen).unwrap();
+        assert_eq!(decision, policy.decide(&seen).unwrap());
+        let expected = |id| Target {
+            keep_alive: Setting::Set(Duration::from_secs(600)),
+            ..Target::keep(windfall_core::FunctionId(id))
+        };
+        assert_eq!(decision.targets, [expected(0), expected(1)]);
+        let plan = SafeguardChain::default().review(&seen, &decision).unwrap();
+        policy.feedback(&TickRecord { plan, ..TickRecord::default() });
+        assert_eq!(policy.decide(&seen).unwrap().targets, []);
+        let newcomer = observation(vec![function(0), function(1), function(2)]);
+        assert_eq!(policy.decide(&newcomer).unwrap().targets, [expected(2)]);
+    }
+}

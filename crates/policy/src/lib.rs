@@ -1,0 +1,64 @@
+//! Classic policies: what platforms do today, what papers propose, and what can be known at best. A
+//! learned policy that does not beat them has shown nothing.
+//!
+//! | name               | decides | idea                                                 | source |
+//! | ------------------ | ------- | ---------------------------------------------------- | ------ |
+//! | `fixed`            | call    | the user's reservation, unsupervised                 | every platform |
+//! | `greedy`           | call    | one step down while unused, one step up when not     | FaaSRM's Greedy RM |
+//! | `ensure`           | call    | regulate CPU by latency, per function                | ENSURE (ACSOS'20), as coded for FaaSRM, mended |
+//! | `histogram`        | call    | 99th percentile of past peaks and a margin           | Autopilot-like |
+//! | `libra`            | call    | size by input, harvest pool, restore when pressed    | Libra (HPDC'23) |
+//! | `safeguard-random` | call    | a coin inside FaaSRM's safeguard                     | FaaSRM (arXiv 2108.12717) |
+//! | `oracle`           | call    | the demand, known in advance                         | for reports |
+//! | `ensure-scaling`   | tick    | square-root staffing, packed                         | ENSURE (ACSOS'20) |
+//! | `queueing`         | tick    | M/M/c staffing one cold start ahead                  | Erlang; Halfin and Whitt |
+//! | `keep-alive`       | tick    | idle instances stay for a fixed time                 | OpenWhisk, Azure |
+//!
+//! Each policy is one file that opens with its rule and a worked number. What they share has a definition
+//! of its own and is tested against closed forms: [`QuantileWindow`], [`LineFit`], [`Holt`],
+//! [`erlang_c`], [`PeakReading`], [`DemandProfile`], [`PeakRanges`]. Which name means which policy is the
+//! scenario's business.
+
+mod demand_profile;
+mod ensure;
+mod ensure_scaling;
+mod erlang;
+#[cfg(test)]
+mod every_policy;
+#[cfg(test)]
+mod fake_platform;
+#[cfg(test)]
+mod fake_tick;
+mod fixed;
+mod greedy;
+mod histogram;
+mod holt;
+mod keep_alive;
+mod libra;
+mod line_fit;
+mod oracle;
+mod peak_range;
+mod peak_reading;
+mod per_function;
+mod quantile_window;
+mod queueing;
+mod safeguard_random;
+
+pub use demand_profile::{DemandProfile, Trust};
+pub use ensure::{Ensure, EnsureSettings};
+pub use ensure_scaling::{EnsureScaling, EnsureScalingSettings};
+pub use erlang::{erlang_b, erlang_c, servers_for};
+pub use fixed::Fixed;
+pub use greedy::{Greedy, GreedySettings};
+pub use histogram::{Histogram, HistogramSettings};
+pub use holt::Holt;
+pub use keep_alive::{KeepAlive, KeepAliveSettings};
+pub use libra::{Libra, LibraSettings};
+pub use line_fit::LineFit;
+pub use oracle::Oracle;
+pub use peak_range::{PeakRangeSettings, PeakRanges, Sizing};
+pub use peak_reading::PeakReading;
+pub use per_function::PerFunction;
+pub use quantile_window::QuantileWindow;
+pub use queueing::{Queueing, QueueingSettings};
+pub use safeguard_random::SafeguardRandom;

@@ -1,0 +1,124 @@
+//! A straight line through a stream of points, by least squares with fading memory.
+//!
+//! Kept are the weight `n`, the means and the centred second moments; a new point `(x, y)` first fades
+//! them by `forgetting` and then moves them (Welford), so nothing cancels even far from the origin:
+//!
+//! ```text
+//!   slope = Sxy / Sxx      R2 = Sxy^2 / (Sxx Syy)      y(x) = mean_y + slope (x - mean_x)
+//! ```
+//!
+//! Through (0, 0), (1, 2), (2, 1): means 1 and 1, Sxx = 2, Sxy = 1, Syy = 2, so the slope is 0.5, the
+//! line is `0.5 + 0.5 x` and R2 is 0.25.
+
+/// A line of y on x, learned point by point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LineFit {
+    forgetting: f64,
+    points: u32,
+    weight: f64,
+    mean_x: f64,
+    mean_y: f64,
+    sxx: f64,
+    sxy: f64,
+    syy: f64,
+}
+
+impl LineFit {
+    /// An empty fit whose points lose weight by the factor `forgetting` with every new one; 1 forgets
+    /// nothing, 0.998 halves a point's weight after 346 more.
+    pub fn new(forgetting: f64) -> Self {
+        let (mean_x, mean_y, sxx, sxy, syy) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        Self { forgetting, points: 0, weight: 0.0, mean_x, mean_y, sxx, sxy, syy }
+    }
+
+    /// Takes a point in. A point that is not finite is ignored.
+    pub fn push(&mut self, x: f64, y: f64) {
+        if !(x.is_finite() && y.is_finite()) {
+            return;
+        }
+        self.points = self.points.saturating_add(1);
+        let kept = self.weight * self.forgetting;
+        self.weight = kept + 1.0;
+        let (dx, dy) = (x - self.mean_x, y - self.mean_y);
+        self.mean_x += dx / self.weight;
+        self.mean_y += dy / self.weight;
+        let gain = kept / self.weight;
+        self.sxx = self.forgetting * self.sxx + gain * dx * dx;
+        self.sxy = self.forgetting * self.sxy + gain * dx * dy;
+        self.syy = self.forgetting * self.syy + gain * dy * dy;
+    }
+
+    /// How many points were taken in.
+    pub fn points(&self) -> u32 {
+        self.points
+    }
+
+    /// The share of the variance of y that the line explains, 0 where x or y never varied.
+    pub fn r2(&self) -> f64 {
+        let scale = self.sxx * self.syy;
+        if scale > 0.0 { (self.sxy * self.sxy / scale).min(1.0) } else { 0.0 }
+    }
+
+    /// The line at `x`; nothing before x has varied.
+    pub fn at(&self, x: f64) -> Option<f64> {
+        (self.sxx > 0.0).then(|| self.mean_y + self.sxy / self.sxx * (x - self.mean_x))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn through(points: &[(f64, f64)], forgetting: f64) -> LineFit {
+        let mut fit = LineFit::new(forgetting);
+        points.iter().for_each(|&(x, y)| fit.push(x, y));
+        fit
+    }
+
+    #[test]
+    fn three_points_by_hand() {
+        let fit = through(&[(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)], 1.0);
+        assert!((fit.at(0.0).unwrap() - 0.5).abs() < 1e-12);
+        assert!((fit.at(4.0).unwrap() - 2.5).abs() < 1e-12);
+        assert!((fit.r2() - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn points_on_a_line_are_explained_whole() {
+        let far = 1e6;
+        let fit = through(&[(far, 1.0), (far + 1.0, 3.0), (far + 5.0, 11.0)], 0.998);
+        assert!((fit.r2() - 1.0).abs() < 1e-9);
+        assert!((fit.at(far + 2.0).unwrap() - 5.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn without_variation_there_is_no_line() {
+        let fit = through(&[(2.0, 1.0), (2.0, 5.0)], 1.0);
+        assert_eq!((fit.at(2.0), fit.r2()), (None, 0.0));
+        let flat = through(&[(1.0, 3.0), (2.0, 3.0)], 1.0);
+        assert_eq!((flat.at(9.0), flat.r2()), (Some(3.0), 0.0));
+    }
+
+    #[test]
+    fn forgetting_is_weighted_least_squares() {
+        // Weights 1/4, 1/2, 1: mean_x = 2.5 / 1.75, mean_y = 2 / 1.75, by the weighted normal equations.
+        let (points, weights) = ([(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)], [0.25, 0.5, 1.0]);
+        let total: f64 = weights.iter().sum();
+        let mean = |of: &dyn Fn((f64, f64)) -> f64| {
+            points.iter().zip(weights).map(|(&p, w)| w * of(p)).sum::<f64>() / total
+        };
+        let (mx, my) = (mean(&|p| p.0), mean(&|p| p.1));
+        let slope = mean(&|p| (p.0 - mx) * (p.1 - my)) / mean(&|p| (p.0 - mx) * (p.0 - mx));
+        let fit = through(&points, 0.5);
+        assert!((fit.at(3.0).unwrap() - (my + slope * (3.0 - mx))).abs() < 1e-12);
+    }
+
+    #[test]
+    fn nonsense_is_ignored() {
+        let mut fit = through(&[(0.0, 0.0), (1.0, 1.0)], 1.0);
+        let before = fit;
+        fit.push(f64::NAN, 1.0);
+        fit.push(1.0, f64::INFINITY);
+        assert_eq!((fit, fit.points()), (before, 2));
+    }
+}
