@@ -40,11 +40,16 @@ pub struct Nonsense {
 }
 
 /// `value` as an integer amount, rounded up: a wish for 0.3 MiB must not become nothing.
+///
+/// An amount that went through floating point comes back as itself: 1.001 cores times 1000 is a hair
+/// more or less than 1001, and a hair is not a thousandth of a core.
 fn whole(value: f64, unit: &'static str) -> Result<u32, Nonsense> {
     let max = f64::from(u32::MAX);
     // Written so that NaN fails the comparison.
     if value >= 0.0 && value <= max {
-        Ok(value.ceil() as u32)
+        let nearest = value.round();
+        let is_hair = (value - nearest).abs() <= value * 1e-12;
+        Ok(if is_hair { nearest } else { value.ceil() } as u32)
     } else {
         Err(Nonsense { value, unit, max })
     }
@@ -235,6 +240,14 @@ mod tests {
     fn a_wish_is_rounded_up_to_whole_units() {
         assert_eq!(MilliCpu::from_cores(0.2501), Ok(MilliCpu::new(251)));
         assert_eq!(Mebibytes::from_mib(0.3), Ok(Mebibytes::new(1)));
+    }
+
+    #[test]
+    fn an_amount_survives_the_way_through_floating_point() {
+        for millis in (0..100_000).chain([u32::MAX - 1]) {
+            let cpu = MilliCpu::new(millis);
+            assert_eq!(MilliCpu::from_cores(cpu.cores()), Ok(cpu));
+        }
     }
 
     #[test]
