@@ -22,6 +22,7 @@ pub mod conformance;
 pub mod decision;
 pub mod demand;
 pub mod observation;
+pub mod peak_range;
 pub mod platform;
 pub mod policy;
 pub mod record;
@@ -39,6 +40,7 @@ pub use call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain, Proposal};
 pub use decision::{Decision, Setting, Target};
 pub use demand::CallDemand;
 pub use observation::{ClusterView, FunctionView, Observation};
+pub use peak_range::{PeakRange, PeakSettings};
 pub use platform::{Episodic, Platform, PlatformError, Receipt};
 pub use policy::{Policy, PolicyError};
 pub use record::{

@@ -1,0 +1,26 @@
+//! The two loops and what keeps them safe.
+//!
+//! ```text
+//!  tick:  observe ─► policy ─► safeguards ─► submit ─► record      ControlLoop, once per few seconds
+//!  call:  size ─► start ─► look ─► look ─► … ─► close              CallLoop, once per request
+//! ```
+//!
+//! Both loops ask a policy that may be wrong in any way: it can fail, wish for NaN, or flap. A failed or
+//! senseless wish is replaced by a fallback that restores what the user reserved; a policy that keeps
+//! failing rests in [`quarantine`]; everything else goes through the safeguards, which leave an
+//! amendment wherever they step in. A shadow policy can be asked beside either loop and is never obeyed.
+
+pub mod call_loop;
+pub mod call_safeguards;
+pub mod harvest_pool;
+mod node_ledger;
+pub mod quarantine;
+pub mod restore;
+pub mod safeguards;
+pub mod tick_loop;
+
+pub use call_loop::{CallCounters, CallLoop};
+pub use harvest_pool::{HarvestPool, Recall};
+pub use quarantine::Quarantine;
+pub use restore::RestoreReservations;
+pub use tick_loop::{ControlLoop, TickCounters};

@@ -1,0 +1,130 @@
+//! Rest for a policy that keeps failing.
+//!
+//! ```text
+//!  asked ──3 failures in a row──► rests 16 decisions ──► one trial ──failure──► rests 32, 64, … 1024
+//!    ▲                                                      │
+//!    └──────────────────────── success ◄────────────────────┘
+//! ```
+
+use std::fmt::Display;
+
+/// Counts consecutive failures and keeps a failing policy from being asked for a while.
+#[derive(Clone, Debug)]
+pub struct Quarantine {
+    after: u32,
+    first_rest: u32,
+    failures: u32,
+    next_rest: u32,
+    resting: u32,
+    times: u64,
+}
+
+impl Default for Quarantine {
+    fn default() -> Self {
+        Self::new(3, 16)
+    }
+}
+
+impl Quarantine {
+    /// A rest is never longer than this many first rests.
+    const LONGEST: u32 = 64;
+
+    /// Quarantine `after` this many failures in a row, for `first_rest` decisions at first.
+    pub fn new(after: u32, first_rest: u32) -> Self {
+        let first_rest = first_rest.max(1);
+        Self {
+            after: after.max(1),
+            first_rest,
+            failures: 0,
+            next_rest: first_rest,
+            resting: 0,
+            times: 0,
+        }
+    }
+
+    /// Asks, unless the policy rests; the error is one sentence for the journal.
+    pub fn guard<T, E: Display>(
+        &mut self,
+        ask: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, String> {
+        if self.resting > 0 {
+            self.resting -= 1;
+            return Err(format!("policy in quarantine, {} decisions to go", self.resting));
+        }
+        match ask() {
+            Ok(answer) => {
+                self.failures = 0;
+                self.next_rest = self.first_rest;
+                Ok(answer)
+            }
+            Err(problem) => {
+                self.fail();
+                Err(problem.to_string())
+            }
+        }
+    }
+
+    /// Whether the policy is not asked now.
+    pub fn is_resting(&self) -> bool {
+        self.resting > 0
+    }
+
+    /// How often a rest was ordered.
+    pub fn times(&self) -> u64 {
+        self.times
+    }
+
+    fn fail(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures >= self.after {
+            self.resting = self.next_rest;
+            let longest = self.first_rest.saturating_mul(Self::LONGEST);
+            self.next_rest = self.next_rest.saturating_mul(2).min(longest);
+            self.times += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(quarantine: &mut Quarantine, works: bool) -> Option<bool> {
+        let mut was_asked = false;
+        let answer = quarantine.guard(|| {
+            was_asked = true;
+            if works { Ok(()) } else { Err("no") }
+        });
+        was_asked.then_some(answer.is_ok())
+    }
+
+    #[test]
+    fn failures_in_a_row_bring_rest_and_one_success_forgives_all() {
+        let mut quarantine = Quarantine::new(3, 2);
+        assert_eq!(ask(&mut quarantine, false), Some(false));
+        assert_eq!(ask(&mut quarantine, false), Some(false));
+        assert_eq!(ask(&mut quarantine, true), Some(true));
+        for _ in 0..3 {
+            assert_eq!(ask(&mut quarantine, false), Some(false));
+        }
+        assert!(quarantine.is_resting());
+        assert_eq!(ask(&mut quarantine, true), None);
+        assert_eq!(ask(&mut quarantine, true), None);
+        assert_eq!(ask(&mut quarantine, true), Some(true));
+        assert_eq!(quarantine.times(), 1);
+    }
+
+    #[test]
+    fn a_failed_trial_doubles_the_rest() {
+        let mut quarantine = Quarantine::new(1, 2);
+        let mut rests = Vec::new();
+        let mut rest = 0;
+        while rests.len() < 9 {
+            match ask(&mut quarantine, false) {
+                None => rest += 1,
+                Some(_) => rests.push(std::mem::take(&mut rest)),
+            }
+        }
+        assert_eq!(rests, [0, 2, 4, 8, 16, 32, 64, 128, 128]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Rules about ticks that no policy can get around, one file each.
+//!
+//! A sensible order is the one below: a stale view stops everything, limits and rates bound each
+//! function alone, the flap budget its history, and capacity has the last word over all of them.
+
+mod capacity;
+mod flap;
+mod limits;
+mod rate;
+mod stale;
+
+use std::borrow::Cow;
+
+use windfall_core::{
+    FunctionView, Instances, Mebibytes, MilliCpu, PlannedTarget, Resource, Setting, Verdict,
+};
+
+pub use capacity::Capacity;
+pub use flap::FlapBudget;
+pub use limits::{Bound, Bounds, Limits};
+pub use rate::{RateOfChange, Step};
+pub use stale::StaleObservation;
+
+/// Every name an amendment of a tick can carry.
+pub const NAMES: [&str; 5] = [stale::NAME, limits::NAME, rate::NAME, flap::NAME, capacity::NAME];
+
+/// Instances a function has or will have without any new decision.
+fn standing(view: &FunctionView) -> Instances {
+    view.ready + view.starting
+}
+
+/// A target under review, with the knobs a rule has held back so far.
+struct Review {
+    target: PlannedTarget,
+    held: Option<Resource>,
+    reason: String,
+}
+
+impl Review {
+    fn of(proposed: &PlannedTarget) -> Self {
+        Self { target: proposed.clone(), held: None, reason: String::new() }
+    }
+
+    fn instances(&mut self, allowed: Setting<Instances>, reason: impl FnOnce() -> String) {
+        if allowed != self.target.instances {
+            self.target.instances = allowed;
+            self.note(Resource::Instances, reason());
+        }
+    }
+
+    fn cpu(&mut self, allowed: Setting<MilliCpu>, reason: impl FnOnce() -> String) {
+        if allowed != self.target.cpu {
+            self.target.cpu = allowed;
+            self.note(Resource::Cpu, reason());
+        }
+    }
+
+    fn memory(&mut self, allowed: Setting<Mebibytes>, reason: impl FnOnce() -> String) {
+        if allowed != self.target.memory {
+            self.target.memory = allowed;
+            self.note(Resource::Memory, reason());
+        }
+    }
+
+    fn concurrency(&mut self, allowed: Setting<Instances>, reason: impl FnOnce() -> String) {
+        if allowed != self.target.concurrency {
+            self.target.concurrency = allowed;
+            self.note(Resource::Concurrency, reason());
+        }
+    }
+
+    /// One knob is named as itself; several are named as all, with every reason.
+    fn note(&mut self, resource: Resource, reason: String) {
+        if self.held.is_some() {
+            self.held = Some(Resource::All);
+            self.reason.push_str("; ");
+        } else {
+            self.held = Some(resource);
+        }
+        self.reason.push_str(&reason);
+    }
+
+    fn verdict(self) -> Verdict {
+        match self.held {
+            None => Verdict::Accept,
+            Some(resource) => {
+                Verdict::Amend { target: self.target, resource, reason: Cow::Owned(self.reason) }
+            }
+        }
+    }
+}
+
+/// Refuses a target whole.
+fn refuse(proposed: &PlannedTarget, reason: impl Into<Cow<'static, str>>) -> Verdict {
+    if proposed.is_keep() {
+        return Verdict::Accept;
+    }
+    Verdict::Amend {
+        target: PlannedTarget::keep(proposed.function),
+        resource: Resource::All,
+        reason: reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
