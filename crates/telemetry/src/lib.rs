@@ -10,16 +10,19 @@
 //! the caller hands in, and the same run gives the same bytes.
 
 pub mod comparison;
+pub mod journal;
 pub mod metric_names;
 pub mod metric_table;
 pub mod metrics;
 pub mod quantiles;
+pub mod report;
 #[cfg(test)]
 mod sample;
 pub mod statistics;
 pub mod summary;
 
 pub use comparison::Comparison;
+pub use journal::{JournalError, JournalKinds, JournalReader, JournalWriter, RunManifest};
 pub use metric_table::{Direction, METRICS, Metric};
 pub use metrics::{RunDetail, RunMetrics};
 pub use quantiles::LogHistogram;

@@ -140,8 +140,9 @@ impl Comparison {
 
 const LEGEND: &str = "\
 (r) reference row   * best without the oracle   viol% harv% cold% in percent of calls
-p99 slowdown: geometric mean over seeds; RFET: mean and 95 % interval; x0.50 [0.40 0.60]: ratio to the
-baseline with its 95 % interval; !: the interval of the difference leaves zero out
+p99 slowdown: geometric mean over seeds; RFET: mean and 95 % interval
+x0.50 [0.40 0.60]: ratio to the baseline with its 95 % interval
+!: the interval of the difference leaves zero out
 ";
 
 fn shown(key: &str, estimate: &Estimate) -> String {
