@@ -248,6 +248,18 @@ pub trait TelemetrySink {
     fn interval(&mut self, _interval: &IntervalRecord) {}
 }
 
+impl<S: TelemetrySink + ?Sized> TelemetrySink for &mut S {
+    fn tick(&mut self, tick: &TickRecord) {
+        (**self).tick(tick);
+    }
+    fn call(&mut self, call: &CallRecord) {
+        (**self).call(call);
+    }
+    fn interval(&mut self, interval: &IntervalRecord) {
+        (**self).interval(interval);
+    }
+}
+
 /// The setting as a value for records: nothing if the knob stays.
 impl<T> From<Setting<T>> for Option<T> {
     fn from(setting: Setting<T>) -> Self {

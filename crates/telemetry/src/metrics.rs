@@ -257,7 +257,6 @@ impl TelemetrySink for RunMetrics {
             return;
         }
         self.last = self.last.max(tick.observation.now);
-        self.counts.instance_changes += u64::from(tick.receipt.accepted);
         self.counts.fallbacks += u64::from(tick.decided_by != DecidedBy::Policy);
         self.count_amendments(tick.plan.amendments());
     }
@@ -297,6 +296,7 @@ impl TelemetrySink for RunMetrics {
         let seconds = interval.until.since(interval.from).as_secs_f64();
         self.cost.instance_seconds += interval.instances * seconds;
         self.cost.idle_mib_seconds += interval.idle_mib * seconds;
+        self.counts.instance_changes += interval.instance_changes;
     }
 }
 

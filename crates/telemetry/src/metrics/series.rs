@@ -75,6 +75,7 @@ fn merged(a: &IntervalRecord, b: &IntervalRecord) -> IntervalRecord {
         waiting: mean(a.waiting, b.waiting),
         instances: mean(a.instances, b.instances),
         arrivals: a.arrivals + b.arrivals,
+        instance_changes: a.instance_changes + b.instance_changes,
     }
 }
 
