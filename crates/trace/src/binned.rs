@@ -25,8 +25,6 @@ const SLICE_CALLS: u64 = 1 << 17;
 const FUNCTION_BITS: u32 = 26;
 /// The most functions a binned workload can have.
 pub(crate) const MAX_FUNCTIONS: u64 = 1 << FUNCTION_BITS;
-/// The longest bin: its offsets must fit above the function, 2^38 ns.
-pub(crate) const MAX_BIN: Duration = Duration::from_secs(274);
 
 /// Where inside its bin a call arrives; traces with counts per minute do not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +47,7 @@ pub(crate) struct BinCount {
 
 /// A source of counts per bin.
 pub(crate) trait Counts {
-    /// Length of a bin, at most [`MAX_BIN`].
+    /// Length of a bin, at most 2^38 ns: an offset must fit above the function.
     fn bin(&self) -> Duration;
 
     /// Number of bins.

@@ -24,21 +24,21 @@ use crate::quantiles::{Quantiles, ScoreTable, normal_cdf};
 
 /// What a trace says about one function.
 #[derive(Clone, Debug)]
-pub struct FunctionFacts {
+pub(crate) struct FunctionFacts {
     /// Its place in the whole trace: filters do not change a function's draws.
-    pub member: u64,
+    pub(crate) member: u64,
     /// A name that is unique in the trace.
-    pub name: String,
+    pub(crate) name: String,
     /// The application it belongs to.
-    pub application: String,
+    pub(crate) application: String,
     /// What sets it off.
-    pub trigger: Trigger,
+    pub(crate) trigger: Trigger,
     /// Run time at the user's size, ms; drawn if the trace has none.
-    pub duration_ms: Option<Quantiles>,
+    pub(crate) duration_ms: Option<Quantiles>,
     /// Memory peak, MiB; drawn if the trace has none.
-    pub memory_mib: Option<Quantiles>,
+    pub(crate) memory_mib: Option<Quantiles>,
     /// What the user reserved; drawn if the trace does not say.
-    pub reservation: Option<Allocation>,
+    pub(crate) reservation: Option<Allocation>,
 }
 
 /// How the calls of one function are drawn.

@@ -1,7 +1,7 @@
 //! A workload that replays a list of calls with known starts and run times.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
-use windfall_core::{Arrival, Duration, FunctionId, FunctionProfile, Seed, Timestamp, Workload};
+use windfall_core::{Arrival, FunctionId, FunctionProfile, Seed, Timestamp, Workload};
 
 use crate::azure_2021::Call;
 use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
