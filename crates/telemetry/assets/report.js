@@ -18,7 +18,7 @@ function table(parent, heads, rows, className) {
   const wrap = el("div", "scroll", parent), t = el("table", className || "", wrap), h = el("tr", "", el("thead", "", t));
   heads.forEach(x => el("th", "", h, x));
   const body = el("tbody", "", t);
-  for (const row of rows) { const tr = el("tr", "", body); for (const c of row) { const td = el("td", c && c.best ? "best" : "", tr); if (c && c.dot) { el("i", "swatch", td).style.background = c.dot; } td.append(c && c.text !== undefined ? c.text : c); if (c && c.ref) el("span", "ref", td, "reference"); if (c && c.small) { td.append(" "); el("small", "", td, c.small); } } }
+  for (const row of rows) { const tr = el("tr", "", body); for (const cell of row) { const c = typeof cell === "object" ? cell : { text: cell }, td = el("td", c.best ? "best" : "", tr); if (c.dot) { el("i", "swatch", td).style.background = c.dot; } td.append(c.text); if (c.ref) el("span", "ref", td, "reference"); if (c.small) { td.append(" "); el("small", "", td, c.small); } } }
   return t;
 }
 function sorted(parent, heads, rows, note) {
@@ -28,7 +28,7 @@ function sorted(parent, heads, rows, note) {
   function draw() {
     host.textContent = "";
     const found = rows.filter(r => String(r[0]).toLowerCase().includes(word)).sort((a, b) => (a[by] > b[by] ? 1 : a[by] < b[by] ? -1 : 0) * (down ? -1 : 1)).slice(0, 200);
-    const t = table(host, heads.map((h, k) => h + (k === by ? (down ? " ↓" : " ↑") : "")), found.map(r => r.map((v, k) => k ? short(v) : v)));
+    const t = table(host, heads.map((h, k) => h + (k === by ? (down ? " ↓" : " ↑") : "")), found.map(r => r.map((v, k) => !k ? v : Number.isInteger(v) && v < 1e4 ? String(v) : short(v))));
     t.querySelectorAll("th").forEach((th, k) => { th.dataset.sort = k; th.tabIndex = 0; if (k === by) th.setAttribute("aria-sort", down ? "descending" : "ascending"); th.onclick = () => { down = by === k ? !down : k > 0; by = k; draw(); }; th.onkeydown = e => { if (e.key === "Enter") th.onclick(); }; });
   }
   box.oninput = () => { word = box.value.toLowerCase(); draw(); };

@@ -10,6 +10,7 @@
 //! the caller hands in, and the same run gives the same bytes.
 
 pub mod comparison;
+pub mod explain;
 pub mod journal;
 pub mod metric_names;
 pub mod metric_table;

@@ -274,7 +274,9 @@ mod tests {
             assert_eq!(scripts(&html), 3);
             assert_eq!(html.matches("</script").count(), 3);
             assert!(!html.contains("<!--"));
-            assert!(!html.contains('\u{2028}'));
+            // In the text of the page a line separator is harmless; in a script it was not always.
+            let (_, scripts) = html.split_once("</main>").unwrap();
+            assert!(!scripts.contains('\u{2028}'));
         }
     }
 

@@ -9,7 +9,7 @@ use crate::statistics::Estimate;
 
 /// Column heads and widths; the first is the policy.
 const COLUMNS: [(&str, usize); 9] = [
-    ("policy", 18),
+    ("policy", 20),
     ("p99 slowdown [min..max]", 23),
     ("bounded", 7),
     ("RFET", 11),

@@ -30,18 +30,17 @@ pub(super) fn story(comparison: &Comparison) -> String {
         winner.policy,
         short(value("slowdown_p99"))
     );
-    if let Some(pair) = comparison.pair(load, &winner.policy, "slowdown_p99") {
-        if let Some(ratio) = pair.outcome.ratio {
-            text += &format!(
-                ", {} times that of {} on the same seeds (95 % interval {} to {}, better on {} of {})",
-                short(ratio.mean),
-                comparison.baseline,
-                short(ratio.low),
-                short(ratio.high),
-                pair.outcome.wins,
-                pair.outcome.wins + pair.outcome.losses + pair.outcome.ties,
-            );
-        }
+    let pair = comparison.pair(load, &winner.policy, "slowdown_p99");
+    if let Some((pair, ratio)) = pair.and_then(|pair| Some((pair, pair.outcome.ratio?))) {
+        text += &format!(
+            ", {} times that of {} on the same seeds (95 % interval {} to {}, better on {} of {})",
+            short(ratio.mean),
+            comparison.baseline,
+            short(ratio.low),
+            short(ratio.high),
+            pair.outcome.wins,
+            ratio.samples,
+        );
     }
     text += &format!(
         ". It was granted {} core-seconds where {} were used, and {} % of its calls ran more than 5 % \
