@@ -6,6 +6,8 @@ use windfall_sim::Cluster;
 /// What users reserve over a whole workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reserved {
+    /// Calls.
+    pub calls: u64,
     /// Millicore-nanoseconds.
     pub cpu: f64,
     /// MiB-nanoseconds.
@@ -61,6 +63,7 @@ mod tests {
     fn reserved(cores: f64, mib: f64) -> Reserved {
         let span = Duration::from_secs(100);
         Reserved {
+            calls: 1,
             cpu: cores * 1e3 * span.as_nanos() as f64,
             memory: mib * span.as_nanos() as f64,
             largest: Allocation::new(8000, 2000),

@@ -1,9 +1,7 @@
 //! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
 
 use windfall_control::call_safeguards::Faasrm;
-use windfall_control::safeguards::{
-    Capacity, FlapBudget, Limits, RateOfChange, StaleObservation,
-};
+use windfall_control::safeguards::{Capacity, FlapBudget, Limits, RateOfChange, StaleObservation};
 use windfall_core::peak_range::PeakSettings;
 use windfall_core::{CallPolicy, CallSafeguardChain, Policy, SafeguardChain, Seed};
 use windfall_policy::{
@@ -137,9 +135,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "raises CPU when calls run late, lowers it when CPU is scarce; sizes capacity",
         foresight: false,
         by_default: true,
-        build: |parts| {
-            Ok(also_ticks(Ensure::new(parts.settings()?), EnsureScaling::default()))
-        },
+        build: |parts| Ok(also_ticks(Ensure::new(parts.settings()?), EnsureScaling::default())),
     },
     PolicyEntry {
         name: "libra",

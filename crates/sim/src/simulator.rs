@@ -149,6 +149,11 @@ impl<'a> Simulator<'a> {
         self.events
     }
 
+    /// Who is told what happens.
+    pub fn sink(&mut self) -> &mut (dyn TelemetrySink + 'a) {
+        self.sink.as_mut()
+    }
+
     /// When the last arrival may come at the latest.
     pub fn horizon(&self) -> Timestamp {
         self.workload.horizon()
