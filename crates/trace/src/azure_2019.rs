@@ -180,7 +180,7 @@ pub(crate) fn join(
             (Err(error), _) | (_, Err(error)) => return Err(error),
         };
         let key = &calls.key;
-        // Functions of different applications may share a name; the first part of the application tells them apart.
+        // Functions of different applications may share a name; then the whole key is the name.
         let name = match names[key.function.as_str()] {
             1 => key.function.clone(),
             _ => format!("{}/{}/{}", key.owner, key.application, key.function),

@@ -107,7 +107,7 @@ pub fn summarise(workload: &mut dyn Workload, progress: &mut dyn FnMut(u64)) -> 
         runs[run_bin(run)] += 1;
         by_function[place].0 += 1;
         by_function[place].1 += run.as_millis_f64();
-        if load.calls % 65_536 == 0 {
+        if load.calls.is_multiple_of(65_536) {
             progress(load.calls);
         }
     }
