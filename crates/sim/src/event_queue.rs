@@ -59,6 +59,10 @@ impl EventQueue {
         self.heap.peek().map_or(Timestamp::MAX, |Reverse((at, ..))| *at)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// Takes the next event.
     pub(crate) fn pop(&mut self) -> Option<(Timestamp, Token, Event)> {
         self.heap.pop().map(|Reverse(entry)| entry)

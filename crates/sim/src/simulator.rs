@@ -178,8 +178,23 @@ impl<'a> Simulator<'a> {
 
     /// Runs until the last call has ended, and closes the last interval.
     pub fn run_to_end(&mut self) {
-        while !self.is_over() && self.step(Timestamp::MAX) {}
-        self.finish_intervals();
+        while self.run_some(u64::MAX) {}
+    }
+
+    /// Handles up to `most` events; false when the last call has ended and everything was told.
+    pub fn run_some(&mut self, most: u64) -> bool {
+        for _ in 0..most {
+            if self.is_over() || !self.step(Timestamp::MAX) {
+                self.finish_intervals();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Events that are still to come.
+    pub fn pending_events(&self) -> usize {
+        self.queue.len()
     }
 
     /// Closes the interval under way: the last thing to do in a run.
