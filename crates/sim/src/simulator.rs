@@ -8,7 +8,7 @@ use windfall_core::{
 
 use crate::call::Call;
 use crate::event_queue::{Event, EventQueue, Token};
-use crate::function::Function;
+use crate::function::{Function, Head};
 use crate::gauges::{Gauge, Gauges};
 use crate::instance::Instance;
 use crate::ledger::Ledger;
@@ -34,7 +34,7 @@ pub struct Simulator<'a> {
     pub(crate) functions: Vec<Function>,
     pub(crate) nodes: Vec<Node>,
     /// Functions with waiting calls, by the arrival of the first one.
-    pub(crate) heads: Vec<(Timestamp, u32)>,
+    pub(crate) heads: Vec<Head>,
     pub(crate) gauges: Gauges,
     pub(crate) ledger: Ledger,
     pub(crate) stride: u32,

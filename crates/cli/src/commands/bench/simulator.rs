@@ -60,7 +60,7 @@ pub(crate) struct Part {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// No over-commit, load 0.8.
+    /// No over-commit, load 0.5.
     Uncontended,
     /// Over-commit 2, load 1.0.
     Contended,
@@ -198,7 +198,7 @@ fn measure(part: &Part) -> anyhow::Result<Measured> {
 fn scenario_of(part: &Part) -> (Scenario, f64) {
     let mut scenario = Scenario::default();
     let load = match part.kind {
-        Kind::Uncontended => 0.8,
+        Kind::Uncontended => 0.5,
         Kind::Contended => {
             scenario.over_commit_cpu = 2.0;
             1.0
