@@ -20,7 +20,7 @@ use windfall_core::{
 };
 
 use crate::parameters::{DemandParameters, Reservation, demand, weighted};
-use crate::quantiles::{Quantiles, ScoreTable, normal_cdf};
+use crate::quantiles::{NormalScores, Quantiles, ScoreTable, normal_cdf};
 
 /// What a trace says about one function.
 #[derive(Clone, Debug)]
@@ -58,6 +58,7 @@ pub(crate) struct CallModel {
     max_cycles: u8,
     cycles_per_ns: f32,
     cpu: MilliCpu,
+    normals: &'static NormalScores,
 }
 
 /// A function as it was drawn: what its platform sees, and how its calls are drawn.
@@ -100,6 +101,7 @@ pub(crate) fn model_function(facts: &FunctionFacts, seed: Seed) -> ModelledFunct
         max_cycles: parameters.duration.max_cycles,
         cycles_per_ns: (1e-9 / parameters.duration.cycle_seconds) as f32,
         cpu: reservation.cpu,
+        normals: NormalScores::shared(),
     };
     let start = cold_start(
         [parameters.cold_start.sandbox_ms, parameters.cold_start.sandbox_sigma],
@@ -285,15 +287,10 @@ impl CallModel {
     /// Draws a call.
     #[inline]
     pub(crate) fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> CallDemand {
-        let (input, seen) = match &self.input_kib {
-            Some(table) => {
-                let x: f32 = rng.sample(StandardNormal);
-                (Some(table.at(x)), self.visible * x)
-            }
-            None => (None, 0.0),
-        };
-        let e: f32 = rng.sample(StandardNormal);
+        let (x, e) = self.normals.pair(rng.next_u64());
+        let seen = self.visible * x;
         let run = self.run_ns.at(seen + self.hidden * e);
+        let input = self.input_kib.as_ref().map(|table| table.at(x));
         self.complete(run as u64, input, seen, rng)
     }
 
@@ -304,13 +301,11 @@ impl CallModel {
         z: f32,
         rng: &mut Xoshiro256PlusPlus,
     ) -> CallDemand {
-        let Some(table) = &self.input_kib else {
-            return self.complete(run_ns, None, 0.0, rng);
-        };
         // The other way round: the input given the run time has the same correlation.
-        let e: f32 = rng.sample(StandardNormal);
+        let (e, _) = self.normals.pair(rng.next_u64());
         let x = self.visible * z + self.hidden * e;
-        self.complete(run_ns, Some(table.at(x)), self.visible * x, rng)
+        let input = self.input_kib.as_ref().map(|table| table.at(x));
+        self.complete(run_ns, input, self.visible * x, rng)
     }
 
     #[inline]
@@ -321,27 +316,24 @@ impl CallModel {
         seen: f32,
         rng: &mut Xoshiro256PlusPlus,
     ) -> CallDemand {
-        let e_p: f32 = rng.sample(StandardNormal);
-        let e_m: f32 = rng.sample(StandardNormal);
+        let (e_p, e_m) = self.normals.pair(rng.next_u64());
         let parallelism = self.parallelism_millis.at(seen + self.hidden * e_p) as u32;
-        let peak = self.memory_mib.at(seen + self.hidden * e_m).ceil();
+        // Up to the next whole MiB.
+        let peak = self.memory_mib.at(seen + self.hidden * e_m) as u32 + 1;
         let cycles = (run_ns as f32 * self.cycles_per_ns + 0.5) as u8;
         let cycles = cycles.clamp(1, self.max_cycles);
         let demand = CallDemand {
             work: 0,
             fixed: Duration::from_nanos((run_ns as f32 * self.idle_share) as u64),
             parallelism: MilliCpu::new(parallelism),
-            memory_base: Mebibytes::new((peak * self.base_share).max(1.0) as u32),
-            memory_peak: Mebibytes::new(peak.max(1.0) as u32),
+            memory_base: Mebibytes::new(((peak as f32 * self.base_share) as u32).max(1)),
+            memory_peak: Mebibytes::new(peak),
             rise: Duration::ZERO,
             jumps: self.jumps,
             cycles,
-            shape: if cycles > 1 { rng.random() } else { 0 },
+            shape: if cycles > 1 { rng.next_u32() } else { 0 },
             input,
         };
-        let mut demand = demand.with_run_time(Duration::from_nanos(run_ns), self.cpu);
-        let fastest = demand.fastest().as_nanos();
-        demand.rise = Duration::from_nanos((fastest as f32 * self.rise_share) as u64);
-        demand
+        demand.with_run_time_and_rise(Duration::from_nanos(run_ns), self.cpu, self.rise_share)
     }
 }

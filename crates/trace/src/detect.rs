@@ -92,10 +92,13 @@ pub fn detect(path: &Path) -> Result<Detected, TraceError> {
     if !fs::metadata(path).map_err(unreadable)?.is_dir() {
         return detect_file(path);
     }
-    let mut found = kinds_in(path)?;
+    let Contents { known: mut found, failed } = kinds_in(path)?;
     // Companions of an invocation table are no traces of their own.
     found.retain(|(_, kind)| !matches!(kind, FileKind::Durations | FileKind::Memory));
     let Some((first, _)) = found.first() else {
+        if let Some((_, error)) = failed.into_iter().next() {
+            return Err(error);
+        }
         let reason = "no file in this directory begins like a known trace";
         return Err(TraceError::Unknown {
             path: path.display().to_string().into(),
@@ -144,14 +147,22 @@ fn with_companions(invocations: &Path) -> Result<TraceKind, TraceError> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let files = kinds_in(directory)?;
+    let Contents { known, mut failed } = kinds_in(directory)?;
     let wanted = tag(invocations);
-    let companion = |kind: FileKind, table: &'static str| {
-        let found = files.iter().find(|(path, other)| *other == kind && tag(path) == wanted);
-        found.map(|(path, _)| path.clone()).ok_or_else(|| TraceError::MissingTable {
-            directory: directory.display().to_string().into(),
-            table,
-            called_in: invocations.display().to_string().into(),
+    let mut companion = |kind: FileKind, table: &'static str| {
+        let found = known.iter().find(|(path, other)| *other == kind && tag(path) == wanted);
+        if let Some((path, _)) = found {
+            return Ok(path.clone());
+        }
+        // A file of the same set that does not even begin is more likely torn than missing.
+        let torn = failed.iter().position(|(path, _)| tag(path) == wanted);
+        Err(match torn {
+            Some(place) => failed.swap_remove(place).1,
+            None => TraceError::MissingTable {
+                directory: directory.display().to_string().into(),
+                table,
+                called_in: invocations.display().to_string().into(),
+            },
         })
     };
     Ok(TraceKind::Azure2019 {
@@ -161,8 +172,14 @@ fn with_companions(invocations: &Path) -> Result<TraceKind, TraceError> {
     })
 }
 
-/// The files of a directory whose kind is known, by name.
-fn kinds_in(directory: &Path) -> Result<Vec<(PathBuf, FileKind)>, TraceError> {
+/// The files of a directory, by name, those of no known kind left out.
+struct Contents {
+    known: Vec<(PathBuf, FileKind)>,
+    /// Files that could not even be looked at: none of ours, unless one of ours is missing.
+    failed: Vec<(PathBuf, TraceError)>,
+}
+
+fn kinds_in(directory: &Path) -> Result<Contents, TraceError> {
     let unreadable =
         |source| TraceError::Unreadable { file: directory.display().to_string().into(), source };
     let mut paths = Vec::new();
@@ -173,12 +190,15 @@ fn kinds_in(directory: &Path) -> Result<Vec<(PathBuf, FileKind)>, TraceError> {
         }
     }
     paths.sort();
-    // A file that cannot even be looked at is none of ours; if it is needed, its absence is reported.
-    let kinds = paths.into_iter().filter_map(|path| match look(&path) {
-        Ok(Ok(kind)) => Some((path, kind)),
-        _ => None,
-    });
-    Ok(kinds.collect())
+    let mut contents = Contents { known: Vec::new(), failed: Vec::new() };
+    for path in paths {
+        match look(&path) {
+            Ok(Ok(kind)) => contents.known.push((path, kind)),
+            Ok(Err(_)) => {}
+            Err(error) => contents.failed.push((path, error)),
+        }
+    }
+    Ok(contents)
 }
 
 /// Tells a file's kind by its beginning, or else returns the beginning.

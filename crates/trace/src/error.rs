@@ -150,6 +150,16 @@ pub enum TraceError {
         /// What is allowed.
         allowed: &'static str,
     },
+    /// Fatal: an option that would have no effect on this kind of trace.
+    #[error("{file}: the option {option} has no effect here, it works on {works_on}")]
+    IdleOption {
+        /// Which file or directory.
+        file: Box<str>,
+        /// Which option.
+        option: &'static str,
+        /// The kinds of traces it is for.
+        works_on: &'static str,
+    },
     /// Fatal: after all filters no function is left.
     #[error("{file}: no function is left after the options were applied")]
     NothingLeft {
@@ -183,6 +193,7 @@ impl TraceError {
             Self::TooLarge { .. } => Some("split the trace, or take a sample of it"),
             Self::Native { .. } => Some("write the trace again with `windfall trace convert`"),
             Self::BadSetting { .. } => None,
+            Self::IdleOption { .. } => Some("leave the option out"),
             Self::NothingLeft { .. } => Some("widen the window or allow more functions"),
         }
     }

@@ -8,6 +8,7 @@
 //! a call needs beyond that (cores, waiting, memory over time, input, reservation) is in no public trace
 //! and comes from a model whose numbers lie in `params/` with their sources.
 
+mod assemble;
 pub mod azure_2019;
 pub mod azure_2021;
 mod azure_like;
@@ -19,6 +20,7 @@ pub mod huawei;
 mod invocation_list;
 mod minute_counts;
 pub mod native;
+mod options;
 pub mod parameters;
 pub mod quantiles;
 mod source;
@@ -30,5 +32,6 @@ pub use binned::Placement;
 pub use detect::{Detected, TraceKind, detect};
 pub use error::TraceError;
 pub use minute_counts::Caps;
-pub use source::{Opened, ReadOptions, Source};
+pub use options::ReadOptions;
+pub use source::{Opened, Source};
 pub use summary::{OfferedLoad, TraceSummary, offered_load, summarise};

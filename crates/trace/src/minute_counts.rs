@@ -102,26 +102,55 @@ impl Counts for MinuteCounts {
     }
 
     fn restart(&mut self, _seed: Seed, draws: &[Function]) {
-        let Some(caps) = self.caps else { return };
-        let limits = self.rates.iter().zip(draws).map(|(&rate, function)| {
-            let run = function.model.mean_run_seconds();
-            let share = 60.0 * caps.busy / (rate * run).max(f64::MIN_POSITIVE);
-            (share.min(1.0), 60.0 * caps.busy_in_a_minute / run)
-        });
-        self.limits = limits.collect();
+        self.limits = limits_of(self.caps, &self.rates, draws);
     }
+}
+
+/// Per function: the share of calls that stays, and the most in one minute; nothing without caps.
+fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<(f64, f64)> {
+    let Some(caps) = caps else { return Vec::new() };
+    let limits = rates.iter().zip(draws).map(|(&rate, function)| {
+        let run = function.model.mean_run_seconds();
+        let share = 60.0 * caps.busy / (rate * run).max(f64::MIN_POSITIVE);
+        (share.min(1.0), 60.0 * caps.busy_in_a_minute / run)
+    });
+    limits.collect()
 }
 
 /// Rates per bin of several minutes, thinned by a factor: every minute gets a Poisson count.
 pub(crate) struct BinRates {
     /// Expected calls per minute by function and bin.
-    pub(crate) per_minute: Vec<Vec<f32>>,
+    per_minute: Vec<Vec<f32>>,
     /// Expected calls per minute of all functions, filtered ones included, by bin.
-    pub(crate) totals: Vec<f64>,
+    totals: Vec<f64>,
     /// Minutes per bin.
-    pub(crate) minutes: u32,
+    minutes: u32,
     /// The first minute, and how many.
-    pub(crate) window: (u32, u32),
+    window: (u32, u32),
+    /// Mean calls per minute of each function inside the window.
+    rates: Vec<f64>,
+    caps: Option<Caps>,
+    limits: Vec<(f64, f64)>,
+}
+
+impl BinRates {
+    /// Rates of some functions per bin of `minutes` minutes, inside a window of minutes.
+    pub(crate) fn new(
+        per_minute: Vec<Vec<f32>>,
+        totals: Vec<f64>,
+        minutes: u32,
+        window: (u32, u32),
+        caps: Option<Caps>,
+    ) -> Self {
+        let bin = |minute: u32| (minute / minutes) as usize;
+        let mean = |rates: &Vec<f32>| {
+            let inside =
+                (window.0..window.0 + window.1).map(|minute| f64::from(rates[bin(minute)]));
+            inside.sum::<f64>() / f64::from(window.1.max(1))
+        };
+        let rates = if caps.is_some() { per_minute.iter().map(mean).collect() } else { Vec::new() };
+        Self { per_minute, totals, minutes, window, rates, caps, limits: Vec::new() }
+    }
 }
 
 impl Counts for BinRates {
@@ -136,7 +165,11 @@ impl Counts for BinRates {
     fn fill(&mut self, index: u32, draws: &mut [Function], counts: &mut Vec<BinCount>) -> u64 {
         let bin = ((self.window.0 + index) / self.minutes) as usize;
         for (function, (rates, draw)) in self.per_minute.iter().zip(draws).enumerate() {
-            let calls = poisson(f64::from(rates[bin]), &mut draw.arrivals);
+            let mut rate = f64::from(rates[bin]);
+            if let Some(&(share, most)) = self.limits.get(function) {
+                rate = (rate * share).min(most);
+            }
+            let calls = poisson(rate, &mut draw.arrivals);
             if calls > 0 {
                 counts.push(BinCount { function: function as u32, calls });
             }
@@ -144,7 +177,9 @@ impl Counts for BinRates {
         self.totals[bin] as u64
     }
 
-    fn restart(&mut self, _seed: Seed, _draws: &[Function]) {}
+    fn restart(&mut self, _seed: Seed, draws: &[Function]) {
+        self.limits = limits_of(self.caps, &self.rates, draws);
+    }
 }
 
 /// A Poisson count; none for a mean that is not positive.

@@ -8,19 +8,22 @@
 //!
 //! Numbers are little-endian. Inside a block an arrival is a list of varints: time since the arrival
 //! before, function, and the demand field by field. A file that is foreign, newer, cut short, corrupt or
-//! unordered is refused with the reason.
+//! unordered is refused with the reason, as is a demand that no call can have.
 
+mod codec;
+mod workload;
+
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use windfall_core::{
-    Arrival, CallDemand, Duration, FunctionId, FunctionProfile, Mebibytes, MilliCpu, Seed,
-    Timestamp, Workload,
-};
+use windfall_core::{Arrival, FunctionProfile, Timestamp, Workload};
 
-use crate::error::TraceError;
+use crate::error::{TraceError, shortened};
+use codec::{decode, encode, fault_of};
+pub use workload::NativeWorkload;
 
 /// The first bytes of a native trace.
 pub const MAGIC: [u8; 8] = *b"WFTRACE\n";
@@ -35,6 +38,33 @@ const MAX_BYTES: u32 = 256 << 20;
 struct Header {
     horizon: Timestamp,
     functions: Vec<FunctionProfile>,
+}
+
+impl Header {
+    /// Functions must have names of their own, a size, and a cold start that can be drawn.
+    fn check(&self, file: &str) -> Result<(), TraceError> {
+        let mut names = BTreeSet::new();
+        if self.functions.is_empty() {
+            return Err(native(file, "the header names no function".into()));
+        }
+        for profile in &self.functions {
+            let name = shortened(&profile.name);
+            if !names.insert(profile.name.as_str()) {
+                return Err(native(file, format!("function `{name}` appears for the second time")));
+            }
+            let size = profile.reservation;
+            if size.cpu.get() == 0 || size.memory.get() == 0 {
+                return Err(native(file, format!("function `{name}` reserves nothing")));
+            }
+            let sigma = profile.cold_start.sigma;
+            if !(0.0..=10.0).contains(&sigma) {
+                let reason =
+                    format!("function `{name}`: cold_start.sigma is {sigma}, allowed is 0 to 10");
+                return Err(native(file, reason));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Writes a native trace. Without [`Writer::finish`] the trace has no end and is refused.
@@ -56,6 +86,7 @@ impl<W: Write> Writer<W> {
         horizon: Timestamp,
     ) -> Result<Self, TraceError> {
         let header = Header { horizon, functions: functions.to_vec() };
+        header.check("the trace to be written")?;
         let header = serde_json::to_vec(&header).map_err(|error| unwritable(error.into()))?;
         let length = u32::try_from(header.len()).ok().filter(|&length| length <= MAX_BYTES);
         let length = length.ok_or_else(|| TraceError::TooLarge {
@@ -94,6 +125,10 @@ impl<W: Write> Writer<W> {
         }
         if arrival.function.0 >= self.functions {
             let reason = format!("arrival {} is of no known function", self.total + 1);
+            return Err(native("the trace to be written", reason));
+        }
+        if let Some(fault) = fault_of(&arrival.demand) {
+            let reason = format!("arrival {} {fault}", self.total + 1);
             return Err(native("the trace to be written", reason));
         }
         encode(&mut self.block, arrival, self.last);
@@ -145,6 +180,8 @@ pub fn write_file(path: &Path, workload: &mut dyn Workload) -> Result<u64, Trace
 /// Reads a native trace from any source of bytes.
 pub struct Reader<R: Read> {
     input: R,
+    /// Where the first block begins.
+    first_block: u64,
     file: Box<str>,
     header: Header,
     block: Vec<u8>,
@@ -160,6 +197,9 @@ impl<R: Read> Reader<R> {
     pub fn new(mut input: R, file: &str) -> Result<Self, TraceError> {
         let mut magic = [0; 8];
         read_exact(&mut input, &mut magic, file, "in its first bytes")?;
+        if magic.starts_with(&[0x1f, 0x8b]) {
+            return Err(native(file, "gzipped; Windfall traces are read unpacked".into()));
+        }
         if magic != MAGIC {
             return Err(native(file, "not a Windfall trace: the first bytes differ".into()));
         }
@@ -173,10 +213,14 @@ impl<R: Read> Reader<R> {
         if read_u32(&mut input, file)? != crc32fast::hash(&bytes) {
             return Err(native(file, "the header is corrupt: its checksum differs".into()));
         }
-        let header = serde_json::from_slice(&bytes)
+        let header: Header = serde_json::from_slice(&bytes)
             .map_err(|error| native(file, format!("the header cannot be understood: {error}")))?;
+        header.check(file)?;
+        // Magic, version, length and checksum besides the header itself.
+        let first_block = u64::from(length) + 20;
         Ok(Self {
             input,
+            first_block,
             file: file.into(),
             header,
             block: Vec::new(),
@@ -222,9 +266,24 @@ impl<R: Read> Reader<R> {
         if arrival.at > self.header.horizon {
             return Err(native(&self.file, format!("arrival {number} is after the horizon")));
         }
+        if let Some(fault) = fault_of(&arrival.demand) {
+            return Err(native(&self.file, format!("arrival {number} {fault}")));
+        }
         self.last = arrival.at;
         self.total = number;
         Ok(Some(arrival))
+    }
+
+    /// Goes back to the first arrival.
+    pub fn rewind(&mut self) -> Result<(), TraceError>
+    where
+        R: Seek,
+    {
+        self.input
+            .seek(SeekFrom::Start(self.first_block))
+            .map_err(|source| TraceError::Unreadable { file: self.file.clone(), source })?;
+        (self.left, self.total, self.last, self.ended) = (0, 0, Timestamp::ZERO, false);
+        Ok(())
     }
 
     fn read_block(&mut self) -> Result<(), TraceError> {
@@ -257,50 +316,11 @@ impl<R: Read> Reader<R> {
             let reason = format!("holds {} arrivals, its end says {promised}", self.total);
             return Err(native(&self.file, reason));
         }
+        if self.input.read(&mut [0]).is_ok_and(|read| read > 0) {
+            return Err(native(&self.file, "bytes are left over after its end".into()));
+        }
         self.ended = true;
         Ok(())
-    }
-}
-
-/// A native trace as a workload. The whole file is checked when it is opened.
-pub struct NativeWorkload {
-    path: PathBuf,
-    reader: Reader<BufReader<File>>,
-}
-
-impl NativeWorkload {
-    /// Checks the whole file once, then stands at its beginning.
-    pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let mut check = open_reader(path)?;
-        while check.read_arrival()?.is_some() {}
-        Ok(Self { path: path.to_owned(), reader: open_reader(path)? })
-    }
-}
-
-fn open_reader(path: &Path) -> Result<Reader<BufReader<File>>, TraceError> {
-    let name = path.display().to_string();
-    let file = File::open(path)
-        .map_err(|source| TraceError::Unreadable { file: name.as_str().into(), source })?;
-    Reader::new(BufReader::with_capacity(1 << 17, file), &name)
-}
-
-impl Workload for NativeWorkload {
-    fn functions(&self) -> &[FunctionProfile] {
-        self.reader.functions()
-    }
-
-    fn horizon(&self) -> Timestamp {
-        self.reader.horizon()
-    }
-
-    fn next_arrival(&mut self) -> Option<Arrival> {
-        self.reader.read_arrival().expect("the file was checked and is not written to during a run")
-    }
-
-    /// Starts over; everything in the file is fixed, so the seed changes nothing.
-    fn restart(&mut self, _seed: Seed) {
-        self.reader =
-            open_reader(&self.path).expect("the file was checked and is not moved during a run");
     }
 }
 
@@ -354,92 +374,4 @@ fn read_bytes(
         return Err(native(file, format!("cut short {place}")));
     }
     Ok(bytes)
-}
-
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    for place in 0..10 {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        // The tenth byte has room for one bit only.
-        if place == 9 && byte > 1 {
-            return None;
-        }
-        value |= u64::from(byte & 0x7f) << (7 * place);
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-fn encode(bytes: &mut Vec<u8>, arrival: &Arrival, last: Timestamp) {
-    let Arrival { at, function, demand } = arrival;
-    let CallDemand {
-        work,
-        fixed,
-        parallelism,
-        memory_base,
-        memory_peak,
-        rise,
-        jumps,
-        cycles,
-        shape,
-        input,
-    } = *demand;
-    put(bytes, at.since(last).as_nanos());
-    put(bytes, u64::from(function.0));
-    put(bytes, work);
-    put(bytes, fixed.as_nanos());
-    put(bytes, u64::from(parallelism.get()));
-    put(bytes, u64::from(memory_base.get()));
-    put(bytes, u64::from(memory_peak.get()));
-    put(bytes, rise.as_nanos());
-    put(bytes, u64::from(cycles) << 2 | u64::from(jumps) << 1 | u64::from(input.is_some()));
-    put(bytes, u64::from(shape));
-    if let Some(input) = input {
-        bytes.extend_from_slice(&input.to_bits().to_le_bytes());
-    }
-}
-
-fn decode(bytes: &mut &[u8], last: Timestamp) -> Option<Arrival> {
-    let small = |bytes: &mut &[u8]| u32::try_from(take(bytes)?).ok();
-    let at = Timestamp::from_nanos(last.as_nanos().checked_add(take(bytes)?)?);
-    let function = FunctionId(small(bytes)?);
-    let work = take(bytes)?;
-    let fixed = Duration::from_nanos(take(bytes)?);
-    let parallelism = MilliCpu::new(small(bytes)?);
-    let memory_base = Mebibytes::new(small(bytes)?);
-    let memory_peak = Mebibytes::new(small(bytes)?);
-    let rise = Duration::from_nanos(take(bytes)?);
-    let flags = take(bytes)?;
-    let shape = small(bytes)?;
-    let input = if flags & 1 == 1 {
-        let (value, rest) = bytes.split_first_chunk::<4>()?;
-        *bytes = rest;
-        Some(f32::from_bits(u32::from_le_bytes(*value)))
-    } else {
-        None
-    };
-    let demand = CallDemand {
-        work,
-        fixed,
-        parallelism,
-        memory_base,
-        memory_peak,
-        rise,
-        jumps: flags & 2 == 2,
-        cycles: u8::try_from(flags >> 2).ok()?,
-        shape,
-        input,
-    };
-    Some(Arrival { at, function, demand })
 }
