@@ -78,6 +78,10 @@ impl CallDemand {
 
     /// The work of cycle `k`: an even share, the last cycle takes the remainder.
     fn cycle_work(&self, k: u8) -> u64 {
+        // Most calls have one cycle, and a division takes as long as the rest of a look-up.
+        if self.cycles <= 1 {
+            return self.work;
+        }
         let cycles = u64::from(self.cycles.max(1));
         let share = self.work / cycles;
         if u64::from(k) + 1 == cycles { self.work - share * (cycles - 1) } else { share }
@@ -98,11 +102,12 @@ impl CallDemand {
             };
         }
         let halves = 2 * u64::from(self.cycles.max(1));
-        let half = self.fixed.as_nanos() / halves;
+        let fixed = self.fixed.as_nanos();
+        let half = if halves == 2 { fixed / 2 } else { fixed / halves };
         let idle = if i == 0 {
             half
         } else if i + 1 == self.segments() {
-            self.fixed.as_nanos() - half * (halves - 1)
+            fixed - half * (halves - 1)
         } else {
             2 * half
         };
@@ -116,7 +121,11 @@ impl CallDemand {
     /// | 1 core-second, p = 1.5, fixed = 0.2 s  | 2.2 s  | 1.2 s  | 0.87 s |
     pub fn run_time(&self, cpu: MilliCpu) -> Duration {
         let mut nanos = self.fixed.as_nanos();
-        for k in 0..self.cycles.max(1) {
+        if self.cycles <= 1 {
+            let rate = u64::from(self.parallelism.min(cpu).get().max(1));
+            return Duration::from_nanos(nanos + self.work.div_ceil(rate));
+        }
+        for k in 0..self.cycles {
             let rate = u64::from(self.cycle_parallelism(k).min(cpu).get().max(1));
             nanos += self.cycle_work(k).div_ceil(rate);
         }
@@ -209,8 +218,11 @@ impl CallDemand {
         let (base, peak) = (u64::from(self.memory_base.get()), u64::from(self.memory_peak.get()));
         let rising = elapsed.min(self.rise).as_nanos();
         let after = elapsed.as_nanos() - rising;
-        let climbing = if self.jumps || self.rise.is_zero() {
+        let climbing = if self.jumps {
             base * rising
+        } else if elapsed >= self.rise {
+            // The whole climb: halfway between base and peak on average.
+            (base + peak.max(base)) * rising / 2
         } else {
             // The mean of a straight line: base at the start, this much at the end of the stretch.
             let reached = u128::from(peak - base.min(peak)) * u128::from(rising)

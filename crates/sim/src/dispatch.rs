@@ -136,7 +136,7 @@ impl Simulator<'_> {
     pub(crate) fn view(&self, function: u32, waiting: &Waiting) -> CallView {
         let limit = self.nodes[0].limit;
         let nodes = self.nodes.len() as f64;
-        let granted = |gauge| self.gauges.level(gauge) as f64;
+        let granted = |gauge| self.gauges.level(gauge);
         CallView {
             id: waiting.id,
             function: FunctionId(function),

@@ -45,6 +45,9 @@ impl Simulator<'_> {
     /// Brings the node's potential up to date after a change of `instance`; `before` is what the
     /// instance contributed until now, nothing if the change only just began with a new call.
     pub(crate) fn count_potential(&mut self, node: usize, instance: u32, before: Option<Count>) {
+        if !self.can_compete {
+            return;
+        }
         let before = before.unwrap_or_else(|| {
             // A call that has just joined: the instance without it.
             let state = &self.instances[instance];
@@ -117,6 +120,7 @@ impl Simulator<'_> {
 
     /// The call has its answer.
     pub(crate) fn end_call(&mut self, slot: u32) {
+        self.calls[slot].finish(self.now);
         self.leave(slot);
         self.tell_outcome(slot, false);
         let Call { function, instance, .. } = self.calls[slot];
@@ -215,7 +219,11 @@ impl Simulator<'_> {
     fn leave_instance(&mut self, slot: u32, instance: u32) {
         let widest = u64::from(self.calls[slot].demand.parallelism.get());
         let instance = &mut self.instances[instance];
-        instance.calls.retain(|&other| other != slot);
+        if instance.calls.len() == 1 {
+            instance.calls.clear();
+        } else {
+            instance.calls.retain(|&other| other != slot);
+        }
         instance.widest -= widest;
     }
 

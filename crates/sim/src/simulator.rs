@@ -38,6 +38,9 @@ pub struct Simulator<'a> {
     pub(crate) gauges: Gauges,
     pub(crate) ledger: Ledger,
     pub(crate) stride: u32,
+    /// Whether calls can ever want more CPU than their node has: not where each holds its own and no
+    /// more is granted than there is.
+    pub(crate) can_compete: bool,
     pub(crate) cold_noise: Noise,
     pub(crate) sensor_noise: Noise,
     pub(crate) fault_noise: Noise,
@@ -80,6 +83,7 @@ impl<'a> Simulator<'a> {
             gauges: Gauges::default(),
             ledger: Ledger::default(),
             stride: stride(settings.cluster.nodes),
+            can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
             cold_noise: Noise::new(seed),
             sensor_noise: Noise::new(seed),
             fault_noise: Noise::new(seed),
