@@ -27,6 +27,8 @@ pub const VIOLATION_FACTOR: f64 = 1.05;
 pub const SLOWDOWN_FLOOR: Duration = Duration::from_millis(100);
 /// Rules beyond this number are counted together; a run has about a dozen.
 const MOST_RULES: usize = 64;
+/// Functions that a report lists.
+const MOST_ROWS: usize = 200;
 /// Millicore-nanoseconds in a core-second.
 const CORE_SECOND: f64 = 1e12;
 /// MiB-nanoseconds in a MiB-second.
@@ -96,6 +98,9 @@ pub struct RunDetail {
     pub series: TimeSeries,
     /// The functions that were granted most CPU.
     pub functions: Vec<FunctionRow>,
+    /// How many functions were called but are not among them.
+    #[serde(default)]
+    pub functions_left_out: usize,
     /// How often each safeguard stepped in.
     pub amendments: BTreeMap<String, u64>,
 }
@@ -153,12 +158,14 @@ impl RunMetrics {
     /// What a report shows beyond the summary, the 200 largest functions included.
     pub fn detail(&self, label: &RunLabel, names: &[String]) -> RunDetail {
         let mut functions = self.functions(names);
-        functions.truncate(200);
+        let functions_left_out = functions.len().saturating_sub(MOST_ROWS);
+        functions.truncate(MOST_ROWS);
         RunDetail {
             label: label.clone(),
             slowdown_cdf: self.slowdown.cdf(160),
             series: self.series.clone(),
             functions,
+            functions_left_out,
             amendments: self.amendments(),
         }
     }

@@ -46,6 +46,9 @@ impl Comparison {
             text.push('\n');
         }
         text.push_str(LEGEND);
+        if let Some(note) = self.left_out_note() {
+            text.push_str(&wrapped(&note, 98));
+        }
         text
     }
 
@@ -69,8 +72,11 @@ impl Comparison {
         }
         text.push_str(
             "Bold is the best without the oracle. p99 slowdowns are geometric means over seeds; \
-             RFET has its 95 % interval.\n",
+             RFET has its 95 % interval. n/a: no call to say it of.\n",
         );
+        if let Some(note) = self.left_out_note() {
+            push_line(&mut text, &format!("\nRuns {}.", note.replace('|', "\\|")));
+        }
         text
     }
 
@@ -101,7 +107,10 @@ impl Comparison {
             cells[0].push_str(" (r)");
         }
         for (cell, key) in cells.iter_mut().skip(1).zip(HEADLINE) {
-            let Some(estimate) = aggregate.metrics.get(key) else { continue };
+            let Some(estimate) = aggregate.metrics.get(key) else {
+                cell.push_str("n/a ");
+                continue;
+            };
             *cell = shown(key, estimate);
             let is_best =
                 aggregate.policy != ORACLE && self.best(aggregate.load, key) == Some(estimate.mean);
@@ -142,7 +151,7 @@ const LEGEND: &str = "\
 (r) reference row   * best without the oracle   viol% harv% cold% in percent of calls
 p99 slowdown: geometric mean over seeds; RFET: mean and 95 % interval
 x0.50 [0.40 0.60]: ratio to the baseline with its 95 % interval
-!: the interval of the difference leaves zero out
+!: the interval of the difference leaves zero out   n/a: no call to say it of
 ";
 
 fn shown(key: &str, estimate: &Estimate) -> String {
@@ -182,6 +191,25 @@ fn line(cells: &[String; 9]) -> String {
         }
     }
     text
+}
+
+/// `text` in lines of at most `width` where its words allow it.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines + "\n"
 }
 
 fn cut(cell: &str, width: usize) -> String {
