@@ -45,6 +45,12 @@ function range(values, log, fromZero) {
   const pad = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
   return [fromZero && low === 0 ? 0 : low - pad, high + pad];
 }
+// From the first to the last, for time.
+function tight(values) {
+  const good = values.filter(isNumber), low = good.reduce((a, b) => Math.min(a, b), Infinity);
+  const high = good.reduce((a, b) => Math.max(a, b), -Infinity);
+  return high > low ? [low, high] : range(values, false, false);
+}
 // An axis: value to pixel and back.
 function axis([low, high], log, from, to) {
   const f = log ? Math.log : v => v, g = log ? Math.exp : v => v, a = f(low), span = f(high) - a;
@@ -148,7 +154,7 @@ function drawPoint(area, s, p, X, Y) {
   symbol(area, s.shape, x, y, 5.6, { fill, stroke: s.color, "stroke-width": 2 });
 }
 let clips = 0;
-// spec: {label, height, mini, names, across, x, y, lines, series, tell}; an axis is {label, log, zero, range}.
+// spec: {label, height, mini, names, across, x, y, lines, series, tell}; an axis is {label, log, zero, tight, range}.
 function chart(host, spec) {
   const hidden = host.hiddenSeries || (host.hiddenSeries = new Set());
   const view = { zoom: null, cursor: null };
@@ -171,7 +177,7 @@ function chart(host, spec) {
     const shown = spec.series.filter(s => !hidden.has(s.name));
     const values = (a, b, c) => shown.flatMap(s => s.points.flatMap(p => [p[a], p[b], p[c]]));
     const xs = values("x", "x0", "x1").concat((spec.lines || []).map(v => v.x));
-    const xRange = spec.x.range || range(xs, spec.x.log, spec.x.zero);
+    const xRange = spec.x.tight ? tight(xs) : range(xs, spec.x.log, spec.x.zero);
     const yRange = spec.y.range || range(values("y", "y0", "y1"), spec.y.log, spec.y.zero);
     const X = axis(view.zoom ? view.zoom.x : xRange, spec.x.log, frame.l, frame.r);
     const Y = axis(view.zoom ? view.zoom.y : yRange, spec.y.log, frame.b, frame.t);

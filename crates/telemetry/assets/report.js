@@ -4,7 +4,11 @@ const D = JSON.parse(document.getElementById("data").textContent);
 const M = Object.fromEntries(D.metrics.map(metric => [metric.key, metric]));
 const page = document.querySelector("main");
 const SHARES = ["violation_share", "harvested_violation_share", "cold_share", "harvested_share", "accelerated_share"];
-const show = (key, value) => SHARES.includes(key) ? percent(value) : short(value);
+// Relative run times differ in the third digit after the point.
+const show = (key, value) => {
+  if (SHARES.includes(key)) return percent(value);
+  return key.startsWith("rfet") && isNumber(value) && value < 100 ? value.toFixed(3) : short(value);
+};
 function plainBar([name, value]) {
   return { name, style: { color: "var(--p2)", shape: 0 }, values: [{ label: name, value, text: short(value) }] };
 }
@@ -14,8 +18,9 @@ function styleOf(policy) {
 }
 // The links at the top; with them the load that everything below is about.
 function navigation(fill) {
-  const nav = el("nav", "top", page), left = el("div", "", nav), links = el("div", "links", nav);
-  if (fill) fill(left);
+  const nav = el("nav", "top", page);
+  if (fill) fill(nav);
+  const links = el("div", "links", nav);
   return () => {
     for (const one of document.querySelectorAll("section")) {
       el("a", "", links, one.querySelector("h2").textContent).href = "#" + one.id;
@@ -24,7 +29,7 @@ function navigation(fill) {
 }
 function distribution(host, runs, tail, log) {
   const series = runs.map(run => ({
-    name: run.policy, ...styleOf(run.policy), step: true,
+    name: run.policy, ...styleOf(run.policy),
     points: run.slowdown_cdf.map(([x, share]) => ({ x, y: tail ? 1 - share : share, share })),
   }));
   chart(host, {
@@ -51,7 +56,7 @@ function lines(run, columns) {
 function overTime(host, run, columns, unit, more) {
   chart(host, {
     label: `${unit} over time, ${run.policy}`, height: unit === "cores" ? 320 : 220, across: true,
-    x: { label: "time, minutes" }, y: { label: unit, zero: true, ...(more || {}).y },
+    x: { label: "time, minutes", tight: true }, y: { label: unit, zero: true, ...(more || {}).y },
     series: lines(run, columns), tell: p => `minute ${short(p.x)}`, ...(more || {}).spec,
   });
 }
@@ -109,8 +114,8 @@ function headline({ state, view, at, nameCell }) {
   const cell = (aggregate, key) => {
     const e = aggregate.metrics[key];
     if (!e) return { text: "n/a", title: "no call to say it of" };
-    const spread = key.startsWith("slowdown") || key.startsWith("bounded")
-      ? `[${short(e.min)}..${short(e.max)}]` : "±" + show(key, (e.high - e.low) / 2);
+    const half = (e.high - e.low) / 2, isFactor = key.startsWith("slowdown") || key.startsWith("bounded");
+    const spread = isFactor ? `[${short(e.min)}..${short(e.max)}]` : half ? "±" + show(key, half) : "";
     const isBest = aggregate.policy !== "oracle" && (D.best[state.load] || {})[key] === e.mean;
     return { text: show(key, e.mean), small: e.samples < 2 ? "" : spread, best: isBest };
   };
@@ -319,7 +324,8 @@ function picture() {
   const finish = navigation(), T = D.trace, points = pairs => pairs.map(([x, y]) => ({ x, y }));
   if (T.facts.length) facts(section("Facts"), T.facts);
   chart(el("div", "", section("Arrivals over time")), {
-    label: "arrivals over time", x: { label: "time, minutes" }, y: { label: "calls per second", zero: true },
+    label: "arrivals over time",
+    x: { label: "time, minutes", tight: true }, y: { label: "calls per second", zero: true },
     series: [{
       name: "arrivals", color: "var(--p2)", fill: true,
       points: T.arrivals.map(([second, rate]) => ({ x: second / 60, y: rate })),
