@@ -116,7 +116,8 @@ function headline({ state, view, at, nameCell }) {
     if (!e) return { text: "n/a", title: "no call to say it of" };
     const half = (e.high - e.low) / 2, isFactor = key.startsWith("slowdown") || key.startsWith("bounded");
     const spread = isFactor ? `[${short(e.min)}..${short(e.max)}]` : half ? "±" + show(key, half) : "";
-    const isBest = aggregate.policy !== "oracle" && (D.best[state.load] || {})[key] === e.mean;
+    const isEligible = aggregate.policy !== "oracle" && aggregate.metrics.completed.mean > 0;
+    const isBest = isEligible && (D.best[state.load] || {})[key] === e.mean;
     return { text: show(key, e.mean), small: e.samples < 2 ? "" : spread, best: isBest };
   };
   view(() => {

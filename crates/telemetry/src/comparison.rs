@@ -64,6 +64,12 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
+    /// Whether it may be called the best: not if it knows the future, and not if it answered nobody,
+    /// which is the cheapest way to run a cluster.
+    pub fn is_eligible(&self) -> bool {
+        self.policy != ORACLE && self.mean("completed").is_some_and(|calls| calls > 0.0)
+    }
+
     /// The mean of one metric over the seeds.
     pub fn mean(&self, key: &str) -> Option<f64> {
         self.metrics.get(key).map(|estimate| estimate.mean)
@@ -141,13 +147,13 @@ impl Comparison {
             .find(|pair| pair.load == load && pair.policy == policy && pair.metric == key)
     }
 
-    /// The best mean of a metric at a load; the oracle does not take part, because it knows the future,
-    /// and a column in which all are equal has no best.
+    /// The best mean of a metric at a load among those that are [eligible](Aggregate::is_eligible); a
+    /// column in which all are equal has no best.
     pub fn best(&self, load: f64, key: &str) -> Option<f64> {
         let direction = metric(key)?.direction;
         let values: Vec<f64> = self
             .at(load)
-            .filter(|aggregate| aggregate.policy != ORACLE)
+            .filter(|aggregate| aggregate.is_eligible())
             .filter_map(|aggregate| aggregate.mean(key))
             .collect();
         let least = values.iter().copied().min_by(f64::total_cmp)?;
@@ -315,7 +321,12 @@ mod tests {
 
     #[test]
     fn who_answers_nobody_or_harvests_nobody_does_not_win_by_it() {
-        let silent = RunSummary { completed: 0, rejected: 1000, ..row("silent", 0.8, 1, 0.0) };
+        let silent = RunSummary {
+            completed: 0,
+            rejected: 1000,
+            core_seconds_granted: 0.0,
+            ..row("silent", 0.8, 1, 0.0)
+        };
         let harvesting = |policy, share| RunSummary {
             harvested_share: 0.5,
             harvested_violation_share: share,
@@ -331,6 +342,7 @@ mod tests {
         let comparison = Comparison::new(rows, "fixed");
         assert_eq!(comparison.best(0.8, "violation_share"), Some(0.1));
         assert_eq!(comparison.best(0.8, "slowdown_p99"), Some(5.0));
+        assert_eq!(comparison.best(0.8, "core_seconds_granted"), Some(4991.0), "silence is cheap");
         assert_eq!(comparison.best(0.8, "harvested_violation_share"), Some(0.1));
         assert!(comparison.pair(0.8, "a", "harvested_violation_share").is_none());
     }

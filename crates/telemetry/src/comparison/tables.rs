@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::number::{percent, short};
-use super::{Aggregate, Comparison, HEADLINE, ORACLE, Pair};
+use super::number::{percent, plural, short};
+use super::{Aggregate, Comparison, HEADLINE, Pair};
 use crate::metric_table::METRICS;
 use crate::statistics::Estimate;
 
@@ -29,7 +29,11 @@ impl Comparison {
             let calls = self.at(load).filter_map(|one| one.mean("calls")).next().unwrap_or(0.0);
             push_line(
                 &mut text,
-                &format!("load {load}, {}, {} calls each", plural(seeds, "seed"), short(calls)),
+                &format!(
+                    "load {load}, {}, {} calls each",
+                    plural(seeds as u64, "seed"),
+                    short(calls)
+                ),
             );
             push_line(&mut text, &line(&COLUMNS.map(|(head, _)| head.to_owned())));
             let rule = "-".repeat(line(&COLUMNS.map(|_| String::new())).len().max(98));
@@ -57,7 +61,7 @@ impl Comparison {
         let mut text = String::new();
         for load in self.loads() {
             let seeds = self.at(load).map(|one| one.seeds.len()).max().unwrap_or(0);
-            push_line(&mut text, &format!("### Load {load}, {}\n", plural(seeds, "seed")));
+            push_line(&mut text, &format!("### Load {load}, {}\n", plural(seeds as u64, "seed")));
             push_line(&mut text, &format!("| {} |", COLUMNS.map(|(head, _)| head).join(" | ")));
             push_line(&mut text, "|---|---:|---:|---:|---:|---:|---:|---:|---:|");
             for aggregate in self.at(load) {
@@ -113,7 +117,7 @@ impl Comparison {
             };
             *cell = shown(key, estimate);
             let is_best =
-                aggregate.policy != ORACLE && self.best(aggregate.load, key) == Some(estimate.mean);
+                aggregate.is_eligible() && self.best(aggregate.load, key) == Some(estimate.mean);
             cell.push(if is_best { '*' } else { ' ' });
         }
         cells
@@ -223,10 +227,6 @@ fn cut(cell: &str, width: usize) -> String {
 fn push_line(text: &mut String, line: &str) {
     text.push_str(line.trim_end());
     text.push('\n');
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn csv_field(text: &str) -> String {

@@ -61,6 +61,8 @@ impl Account {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FunctionTable {
     accounts: Vec<Account>,
+    /// Whether a function beyond the last row was counted in it.
+    is_last_shared: bool,
 }
 
 impl FunctionTable {
@@ -73,6 +75,7 @@ impl FunctionTable {
     }
 
     pub(crate) fn count_cost(&mut self, call: &CallRecord) {
+        self.is_last_shared |= call.function.index() >= MOST_FUNCTIONS;
         let account = self.account(call.function);
         account.calls += 1;
         account.cpu_granted += u128::from(call.cpu_granted);
@@ -102,6 +105,9 @@ impl FunctionTable {
         let mut rows: Vec<FunctionRow> = called
             .map(|(index, account)| FunctionRow {
                 name: match names.get(index) {
+                    _ if self.is_last_shared && index == MOST_FUNCTIONS - 1 => {
+                        format!("functions {index} and up, together")
+                    }
                     Some(name) => name.clone(),
                     None => format!("function {index}"),
                 },
@@ -149,6 +155,7 @@ mod tests {
         let mut table = FunctionTable::default();
         table.count_cost(&odd);
         assert_eq!(table.accounts.len(), MOST_FUNCTIONS);
+        assert_eq!(table.rows(&[])[0].name, "functions 65535 and up, together");
     }
 
     #[test]

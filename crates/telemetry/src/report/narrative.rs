@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::comparison::number::{percent, short};
-use crate::comparison::{Aggregate, Comparison, ORACLE, REFERENCES};
+use crate::comparison::{Aggregate, Comparison, REFERENCES};
 use crate::metric_table::metric;
 use crate::summary::RunSummary;
 
@@ -19,7 +19,7 @@ fn best(comparison: &Comparison) -> Option<&Aggregate> {
     let rank = |one: &&Aggregate| one.mean("slowdown_p99").unwrap_or(f64::INFINITY);
     comparison
         .at(load)
-        .filter(|one| !REFERENCES.contains(&one.policy.as_str()))
+        .filter(|one| one.is_eligible() && !REFERENCES.contains(&one.policy.as_str()))
         .min_by(|a, b| rank(a).total_cmp(&rank(b)))
 }
 
@@ -97,7 +97,7 @@ fn loss(comparison: &Comparison, ours: &Aggregate, key: &str) -> Option<String> 
     let (metric, mine) = (metric(key)?, ours.mean(key)?);
     let better: Vec<(&str, f64)> = comparison
         .at(ours.load)
-        .filter(|one| one.policy != ORACLE)
+        .filter(|one| one.is_eligible())
         .filter_map(|one| Some((one.policy.as_str(), one.mean(key)?)))
         .filter(|(_, theirs)| *theirs < mine)
         .collect();
