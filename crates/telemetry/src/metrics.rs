@@ -233,9 +233,9 @@ impl RunMetrics {
         }
     }
 
-    /// Latency, shares and depth of a call that was answered.
+    /// Latency, shares and depth of a call that was answered; its slowdown, and whether it is a violation.
     #[inline]
-    fn count_completed(&mut self, call: &CallRecord) {
+    fn count_completed(&mut self, call: &CallRecord) -> (f64, bool) {
         let relative = call.relative_run();
         let slowdown = call.slowdown();
         let violated = relative > VIOLATION_FACTOR;
@@ -254,7 +254,7 @@ impl RunMetrics {
         self.slowdown.record(slowdown);
         self.bounded_slowdown.record(call.bounded_slowdown(SLOWDOWN_FLOOR));
         self.latency_seconds.record(call.ended_at.since(call.arrived_at).as_secs_f64());
-        self.functions.count_completed(call.function, slowdown, violated);
+        (slowdown, violated)
     }
 }
 
@@ -279,19 +279,30 @@ impl TelemetrySink for RunMetrics {
         self.counts.oom_kills += u64::from(call.oom_kills);
         self.counts.grant_changes += u64::from(call.changes);
         self.counts.looks += u64::from(call.looks);
-        self.counts.fallbacks += u64::from(call.decided_by != DecidedBy::Policy);
+        self.counts.fallbacks += u64::from(!matches!(call.decided_by, DecidedBy::Policy));
         self.cost.cpu_granted += u128::from(call.cpu_granted);
         self.cost.cpu_used += u128::from(call.cpu_used);
         self.cost.memory_granted += u128::from(call.memory_granted);
         self.cost.memory_used += u128::from(call.memory_used);
-        self.functions.count_cost(call);
-        self.count_amendments(&call.amendments);
-        match call.end {
-            CallEnd::Completed => self.count_completed(call),
-            CallEnd::OutOfMemory => self.counts.out_of_memory += 1,
-            CallEnd::NodeLost => self.counts.node_lost += 1,
-            CallEnd::Rejected => self.counts.rejected += 1,
+        if !call.amendments.is_empty() {
+            self.count_amendments(&call.amendments);
         }
+        let answered = match call.end {
+            CallEnd::Completed => Some(self.count_completed(call)),
+            CallEnd::OutOfMemory => {
+                self.counts.out_of_memory += 1;
+                None
+            }
+            CallEnd::NodeLost => {
+                self.counts.node_lost += 1;
+                None
+            }
+            CallEnd::Rejected => {
+                self.counts.rejected += 1;
+                None
+            }
+        };
+        self.functions.count(call, answered);
     }
 
     fn interval(&mut self, interval: &IntervalRecord) {
