@@ -26,7 +26,7 @@ fn browser() -> Option<&'static str> {
 fn drawn(browser: &str, name: &str, html: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let file = folder.join(format!("{name}.html"));
-    std::fs::write(&file, html).unwrap();
+    std::fs::write(&file, html).expect("the folder for tests is writable");
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dump-dom"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
@@ -34,12 +34,12 @@ fn drawn(browser: &str, name: &str, html: &str) -> String {
         .args(["--window-size=1400,900", "--virtual-time-budget=2000"])
         .arg(format!("file://{}", file.display()))
         .output()
-        .unwrap();
-    let page = String::from_utf8(output.stdout).unwrap();
+        .expect("it gave its version a moment ago");
+    let page = String::from_utf8(output.stdout).expect("our pages are UTF-8");
     assert!(page.contains("</html>"), "{}", String::from_utf8_lossy(&output.stderr));
     // What the script was given is not what it drew.
-    let (before, rest) = page.split_once("<script").unwrap();
-    let (_, after) = rest.rsplit_once("</script>").unwrap();
+    let (before, rest) = page.split_once("<script").expect("data come first");
+    let (_, after) = rest.rsplit_once("</script>").expect("scripts end");
     before.to_owned() + after
 }
 

@@ -17,7 +17,8 @@ use windfall_telemetry::{Comparison, RunSummary};
 fn assert_golden(name: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("WINDFALL_BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(&path, text)
+            .expect("the repository is writable where golden files are blessed");
         return;
     }
     let want = std::fs::read_to_string(&path).unwrap_or_default();
