@@ -93,6 +93,7 @@ struct Parameters {
     rate_duration_correlation: f64,
     duration_spread: Vec<f64>,
     duration_tail: Vec<f64>,
+    median_tail_correlation: f64,
     memory_median_mib: f64,
     memory_sigma: f64,
     memory_spread: f64,
@@ -150,27 +151,10 @@ enum Pattern {
 fn draw_function(member: u64, seed: Seed) -> (FunctionFacts, Pattern, f64) {
     let numbers = parameters();
     let mut rng = seed.stream("functions").stream("azure-like").member(member).generator();
-    let normal = |rng: &mut rand_xoshiro::Xoshiro256PlusPlus| rng.sample::<f64, _>(StandardNormal);
     let trigger = weighted(&numbers.trigger, |trigger| trigger.weight, &mut rng);
-    let (z_rate, z_own) = (normal(&mut rng), normal(&mut rng));
-    let correlation = numbers.rate_duration_correlation;
-    let z_run = correlation * z_rate + (1.0 - correlation * correlation).sqrt() * z_own;
-
-    let median = numbers.at(&trigger.ln_median_ms, z_run).exp();
-    let spread = numbers.at(&numbers.duration_spread, normal(&mut rng));
-    let tail = numbers.at(&numbers.duration_tail, normal(&mut rng)).exp();
-    let limits = &demand().duration;
-    // Quartiles lie 0.674 standard deviations from the median.
-    let quartile = (0.674 * spread).exp();
-    let points = [
-        (0.0, median / quartile.powf(2.5)),
-        (0.01, median / quartile.powf(2.0)),
-        (0.25, median / quartile),
-        (0.5, median),
-        (0.75, median * quartile),
-        (0.99, median * quartile * tail),
-        (1.0, median * quartile * tail * 1.5),
-    ];
+    let z_rate = normal(&mut rng);
+    let z_run = correlated(numbers.rate_duration_correlation, z_rate, &mut rng);
+    let duration_ms = draw_run_times(numbers, trigger, z_run, &mut rng);
     let memory = numbers.memory_median_mib * (numbers.memory_sigma * normal(&mut rng)).exp();
     let memory_limits = &demand().memory;
     let facts = FunctionFacts {
@@ -178,7 +162,7 @@ fn draw_function(member: u64, seed: Seed) -> (FunctionFacts, Pattern, f64) {
         name: format!("function-{member}"),
         application: format!("application-{member}"),
         trigger: trigger.kind,
-        duration_ms: Some(Quantiles::new(points, limits.low_ms, limits.high_ms)),
+        duration_ms: Some(duration_ms),
         memory_mib: Some(Quantiles::lognormal(
             memory,
             numbers.memory_spread,
@@ -196,6 +180,41 @@ fn draw_function(member: u64, seed: Seed) -> (FunctionFacts, Pattern, f64) {
         _ => random,
     };
     (facts, pattern, per_hour)
+}
+
+fn normal(rng: &mut impl Rng) -> f64 {
+    rng.sample(StandardNormal)
+}
+
+/// A normal score that is correlated with the score `z`.
+fn correlated(correlation: f64, z: f64, rng: &mut impl Rng) -> f64 {
+    correlation * z + (1.0 - correlation * correlation).sqrt() * normal(rng)
+}
+
+/// Run times of a function whose median has the score `z_run` among functions of its trigger.
+fn draw_run_times(
+    numbers: &Parameters,
+    trigger: &TriggerParameters,
+    z_run: f64,
+    rng: &mut impl Rng,
+) -> Quantiles {
+    let median = numbers.at(&trigger.ln_median_ms, z_run).exp();
+    let spread = numbers.at(&numbers.duration_spread, normal(rng));
+    let z_tail = correlated(numbers.median_tail_correlation, z_run, rng);
+    let tail = numbers.at(&numbers.duration_tail, z_tail).exp();
+    // Quartiles lie 0.674 standard deviations from the median.
+    let quartile = (0.674 * spread).exp();
+    let points = [
+        (0.0, median / quartile.powf(2.5)),
+        (0.01, median / quartile.powf(2.0)),
+        (0.25, median / quartile),
+        (0.5, median),
+        (0.75, median * quartile),
+        (0.99, median * quartile * tail),
+        (1.0, median * quartile * tail * 1.5),
+    ];
+    let limits = &demand().duration;
+    Quantiles::new(points, limits.low_ms, limits.high_ms)
 }
 
 /// A regular timer, or nothing for one that has no period.

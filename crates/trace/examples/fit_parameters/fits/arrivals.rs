@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Fit;
-use super::statistics::{correlation, covariance, mean, median, quantile, quantiles};
+use super::statistics::{covariance, mean, median, quantile, quantiles, score_correlation};
 use super::tables::{Table, value};
 
 const SET: &str = "azure2019-joint-500fn-8h";
@@ -148,7 +148,14 @@ pub(crate) fn fit(data: &Path) -> Result<Vec<Fit>, String> {
     }
     let within = median(&every(|f| f.memory_spread));
     fits.push(Fit::new(key("memory_spread"), vec![within], "median of ln(p75/p25)/1.349"));
-    fits.push(fit_correlation(&functions));
+    let median_ms = |f: &Function| f.median_ms;
+    fits.push(within_triggers(
+        &functions,
+        "rate_duration_correlation",
+        Function::per_hour,
+        median_ms,
+    ));
+    fits.push(within_triggers(&functions, "median_tail_correlation", median_ms, |f| f.tail));
     let rates = every(Function::per_hour);
     let rest = rates.iter().sum::<f64>() - quantile(&rates, 1.0);
     fits.push(Fit::informing(vec![rest], "calls an hour of all but the busiest; calls_per_hour"));
@@ -249,20 +256,23 @@ fn fit_timers(functions: &[Function]) -> Vec<Fit> {
     ]
 }
 
-/// Within triggers, weighted by their functions.
-fn fit_correlation(functions: &[Function]) -> Fit {
+/// Correlation of the normal scores of two quantities within triggers, weighted by their functions.
+fn within_triggers(
+    functions: &[Function],
+    key: &str,
+    first: fn(&Function) -> f64,
+    second: fn(&Function) -> f64,
+) -> Fit {
     let (mut sum, mut count, mut parts) = (0.0, 0.0, String::new());
     for trigger in ["timer", "http", "queue"] {
-        let own: Vec<&Function> = functions.iter().filter(|f| f.trigger == trigger).collect();
-        let rates: Vec<f64> = own.iter().map(|f| f.per_hour().ln()).collect();
-        let runs: Vec<f64> = own.iter().map(|f| f.median_ms.ln()).collect();
-        let here = correlation(&rates, &runs);
+        let own = || functions.iter().filter(|f| f.trigger == trigger);
+        let (a, b): (Vec<f64>, Vec<f64>) = own().map(|f| (first(f), second(f))).unzip();
+        let here = score_correlation(&a, &b);
         parts += &format!(" {trigger} {here:.2}");
-        sum += here * own.len() as f64;
-        count += own.len() as f64;
+        sum += here * a.len() as f64;
+        count += a.len() as f64;
     }
-    let note = format!("ln rate with ln median run time:{parts}");
-    Fit::new("azure_like.rate_duration_correlation", vec![sum / count], note)
+    Fit::new(format!("azure_like.{key}"), vec![sum / count], format!("of normal scores:{parts}"))
 }
 
 /// Factors of the hours of a day, mean 1: the mean of daily profiles that have at least a call an hour

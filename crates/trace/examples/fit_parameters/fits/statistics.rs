@@ -30,8 +30,24 @@ pub(crate) fn covariance(a: &[f64], b: &[f64]) -> f64 {
     mean(&products)
 }
 
-pub(crate) fn correlation(a: &[f64], b: &[f64]) -> f64 {
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
     covariance(a, b) / (covariance(a, a) * covariance(b, b)).sqrt()
+}
+
+/// The correlation of the normal scores behind two quantities, from their ranks (ties share a rank).
+pub(crate) fn score_correlation(a: &[f64], b: &[f64]) -> f64 {
+    2.0 * (std::f64::consts::PI / 6.0 * correlation(&ranks(a), &ranks(b))).sin()
+}
+
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let rank = |value: &f64| {
+        let below = sorted.partition_point(|other| other < value);
+        let upto = sorted.partition_point(|other| other <= value);
+        (below + upto) as f64 / 2.0
+    };
+    values.iter().map(rank).collect()
 }
 
 /// A straight line through points: slope, share of the variance explained, spread of what is left.
