@@ -16,8 +16,8 @@ const COLUMNS: [(&str, usize); 9] = [
     ("viol%", 6),
     ("harv%", 6),
     ("cold%", 6),
-    ("OOM", 5),
-    ("core-s", 8),
+    ("OOM", 6),
+    ("core-s", 7),
 ];
 
 impl Comparison {
