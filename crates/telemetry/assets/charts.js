@@ -66,7 +66,7 @@ function placeLabels(svg, points, frame) {
   for (const p of points) {
     const w = p.name.length * 6.7 + 4, h = 15;
     let best = null;
-    for (const far of [0, 14, 30, 50, 74]) {
+    for (const far of [0, 14, 30, 46, 64, 84, 106, 130, 156, 184]) {
       for (const [dx, dy] of [[1, -1], [1, 1], [-1, -1], [-1, 1], [1, 0], [-1, 0], [0, -1], [0, 1]]) {
         const reach = 9 + far, x = p.x + dx * reach - (dx < 0 ? w : dx ? 0 : w / 2);
         const box = { x, y: p.y + dy * (4 + reach * 0.75) - h / 2, w, h };

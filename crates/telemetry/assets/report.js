@@ -260,8 +260,9 @@ function paired({ C, state, view, nameCell }) {
   const cell = pair => {
     if (!pair) return { text: "n/a" };
     const { ratio, difference, wins, losses, ties, metric } = pair;
-    const text = ratio ? "×" + short(ratio.mean) : (difference.mean > 0 ? "+" : "") + show(metric, difference.mean);
-    const interval = ratio && ratio.samples > 1 ? `[${short(ratio.low)}, ${short(ratio.high)}] ` : "";
+    const factor = value => metric === "rfet_mean" ? show(metric, value) : short(value);
+    const text = ratio ? "×" + factor(ratio.mean) : (difference.mean > 0 ? "+" : "") + show(metric, difference.mean);
+    const interval = ratio && ratio.samples > 1 ? `[${factor(ratio.low)}, ${factor(ratio.high)}] ` : "";
     const small = `${interval}${wins}-${losses}-${ties}`;
     const isDecided = difference.samples > 1;
     return { text, small, best: isDecided && difference.high < 0, worse: isDecided && difference.low > 0 };
