@@ -1,11 +1,15 @@
 //! Files that are whole or not there, and errors that help.
 
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use windfall_scenario::RunError;
+use windfall_scenario::sweep::SweepError;
 use windfall_telemetry::JournalError;
+use windfall_telemetry::explain::ExplainError;
 use windfall_trace::TraceError;
 
 /// Creates a directory with everything above it.
@@ -86,16 +90,38 @@ pub(crate) fn command_line() -> String {
 
 /// Tells what went wrong, and what to do where there is something to say.
 pub(crate) fn tell(error: &anyhow::Error) {
-    eprintln!("error: {error:#}");
-    let hint = error.chain().find_map(|cause| {
-        if let Some(trace) = cause.downcast_ref::<TraceError>() {
-            return trace.hint();
+    let mut message = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        // Some errors quote their cause; once is enough.
+        if message.is_empty() {
+            message = cause;
+        } else if !message.ends_with(&cause) {
+            message = format!("{message}: {cause}");
         }
-        cause.downcast_ref::<JournalError>().and_then(JournalError::hint)
-    });
-    if let Some(hint) = hint {
+    }
+    eprintln!("error: {message}");
+    if let Some(hint) = error.chain().find_map(|cause| hint(cause)) {
         eprintln!("\nhint: {hint}");
     }
+}
+
+/// What to do about `error`. An error that is passed on transparently stands in the place of the one it
+/// carries, so that one is looked for inside.
+fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    if let Some(SweepError::Run(run)) = error.downcast_ref() {
+        return hint(run);
+    }
+    if let Some(RunError::Trace(trace)) = error.downcast_ref() {
+        return trace.hint();
+    }
+    if let Some(ExplainError::Journal(journal)) = error.downcast_ref() {
+        return journal.hint();
+    }
+    if let Some(trace) = error.downcast_ref::<TraceError>() {
+        return trace.hint();
+    }
+    error.downcast_ref::<JournalError>().and_then(JournalError::hint)
 }
 
 /// Whether a reader of our output, such as `head`, has gone away.
