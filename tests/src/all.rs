@@ -2,3 +2,4 @@
 //! test that looks across crates in this list.
 
 mod architecture;
+mod cli;

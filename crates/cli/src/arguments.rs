@@ -16,7 +16,7 @@ use crate::commands::{bench, completions, explain, policies, report, simulate, t
 /// Windfall learns what each function really needs, harvests what lies idle, lends it to functions
 /// that are short of it, and keeps latency behind safeguards that no policy can get around.
 #[derive(Parser)]
-#[command(version, max_term_width = 79, propagate_version = true)]
+#[command(name = "windfall", version, max_term_width = 79, propagate_version = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -144,10 +144,11 @@ impl WorldArguments {
             }
         }
         if let Some(minutes) = &self.minutes {
-            let minutes: f64 = minutes
-                .parse()
-                .with_context(|| format!("--minutes is `{minutes}`, allowed is a number"))?;
-            settings.duration = Duration::from_secs_f64(minutes * 60.0);
+            let number = minutes.parse::<f64>().ok();
+            let Some(number) = number.filter(|number| (1.0..=525_600.0).contains(number)) else {
+                bail!("--minutes is `{minutes}`, allowed is 1 to 525600 to generate");
+            };
+            settings.duration = Duration::from_secs_f64(number * 60.0);
         }
         settings.functions = self.functions.unwrap_or(settings.functions);
         settings.calls_per_hour = self.calls_per_hour.unwrap_or(settings.calls_per_hour);
@@ -196,21 +197,26 @@ fn window(text: &str) -> anyhow::Result<(u32, u32)> {
     }
 }
 
+/// No comparison needs more.
+const MOST_SEEDS: u64 = 10_000;
+
 /// `5` are the seeds 1 to 5, `7,9` those two, `3-6` the range.
 pub(crate) fn seeds(text: &str) -> Result<Vec<u64>, String> {
     let wrong = || format!("`{text}` is not a number, a list like 7,9 or a range like 3-6");
     let number = |part: &str| part.trim().parse::<u64>().map_err(|_| wrong());
-    let seeds: Vec<u64> = if text.contains(',') {
-        text.split(',').map(number).collect::<Result<_, _>>()?
-    } else if let Some((from, to)) = text.split_once('-') {
-        (number(from)?..=number(to)?).collect()
-    } else {
-        (1..=number(text)?).collect()
-    };
-    if seeds.is_empty() || seeds.len() > 10_000 {
-        return Err(format!("`{text}` names {} seeds, allowed is 1 to 10000", seeds.len()));
+    if text.contains(',') {
+        return text.split(',').map(number).collect();
     }
-    Ok(seeds)
+    let (from, to) = match text.split_once('-') {
+        Some((from, to)) => (number(from)?, number(to)?),
+        None => (1, number(text)?),
+    };
+    // Counted before they are listed: a slip of the finger must not fill the memory.
+    match to.checked_sub(from) {
+        Some(more) if more < MOST_SEEDS => Ok((from..=to).collect()),
+        Some(_) => Err(format!("`{text}` names more than {MOST_SEEDS} seeds")),
+        None => Err(format!("`{text}` names no seed")),
+    }
 }
 
 /// A load as typed.
@@ -219,6 +225,14 @@ pub(crate) fn load(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|load| (0.01..=10.0).contains(load))
         .ok_or_else(|| format!("`{text}` is not a load, allowed is 0.01 to 10"))
+}
+
+/// A number of threads as typed.
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|threads| (1..=1024).contains(threads))
+        .ok_or_else(|| format!("`{text}` is not a number of threads, allowed is 1 to 1024"))
 }
 
 #[cfg(test)]
@@ -236,6 +250,7 @@ mod tests {
         assert_eq!(seeds("3"), Ok(vec![1, 2, 3]));
         assert_eq!(seeds("7,9"), Ok(vec![7, 9]));
         assert_eq!(seeds("3-5"), Ok(vec![3, 4, 5]));
+        assert!(seeds("1-18446744073709551615").is_err());
         assert!(seeds("0").is_err() && seeds("x").is_err() && seeds("5-3").is_err());
     }
 

@@ -1,5 +1,6 @@
 //! Files that are whole or not there, and errors that help.
 
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use anyhow::Context;
 use windfall_scenario::RunError;
 use windfall_scenario::sweep::SweepError;
 use windfall_telemetry::JournalError;
+use windfall_telemetry::explain::ExplainError;
 use windfall_trace::TraceError;
 
 /// Creates a directory with everything above it.
@@ -101,12 +103,14 @@ pub(crate) fn tell(error: &anyhow::Error) {
     }
 }
 
-fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+fn hint(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(error) = cause.downcast_ref::<TraceError>() {
         error.hint()
     } else if let Some(error) = cause.downcast_ref::<RunError>() {
         error.hint()
     } else if let Some(error) = cause.downcast_ref::<SweepError>() {
+        error.hint()
+    } else if let Some(ExplainError::Journal(error)) = cause.downcast_ref() {
         error.hint()
     } else {
         cause.downcast_ref::<JournalError>().and_then(JournalError::hint)

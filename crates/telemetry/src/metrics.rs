@@ -18,6 +18,7 @@ use windfall_core::{
 
 use self::functions::{FunctionRow, FunctionTable};
 use self::series::TimeSeries;
+use crate::journal::TickEntry;
 use crate::quantiles::LogHistogram;
 use crate::summary::{RunLabel, RunSummary};
 
@@ -233,6 +234,20 @@ impl RunMetrics {
         }
     }
 
+    /// Counts a tick that was read back from a journal.
+    pub fn tick_entry(&mut self, tick: &TickEntry) {
+        self.count_tick(tick.observation.now, &tick.decided_by, &tick.plan.amendments);
+    }
+
+    fn count_tick(&mut self, now: Timestamp, decided_by: &DecidedBy, amendments: &[Amendment]) {
+        if now < self.measure_from {
+            return;
+        }
+        self.last = self.last.max(now);
+        self.counts.fallbacks += u64::from(*decided_by != DecidedBy::Policy);
+        self.count_amendments(amendments);
+    }
+
     /// Latency, shares and depth of a call that was answered; its slowdown, and whether it is a violation.
     #[inline]
     fn count_completed(&mut self, call: &CallRecord) -> (f64, bool) {
@@ -260,12 +275,7 @@ impl RunMetrics {
 
 impl TelemetrySink for RunMetrics {
     fn tick(&mut self, tick: &TickRecord) {
-        if tick.observation.now < self.measure_from {
-            return;
-        }
-        self.last = self.last.max(tick.observation.now);
-        self.counts.fallbacks += u64::from(tick.decided_by != DecidedBy::Policy);
-        self.count_amendments(tick.plan.amendments());
+        self.count_tick(tick.observation.now, &tick.decided_by, tick.plan.amendments());
     }
 
     #[inline]

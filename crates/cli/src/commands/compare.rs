@@ -17,7 +17,7 @@ use windfall_telemetry::{
     Comparison, JournalKinds, JournalWriter, RunDetail, RunManifest, RunSummary,
 };
 
-use crate::arguments::{Format, WorldArguments, load, seeds};
+use crate::arguments::{Format, WorldArguments, load, seeds, threads};
 use crate::output::{WholeFile, command_line, directory, print, print_json, write_whole};
 use crate::progress;
 
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SEEDS", value_parser = seeds, help_heading = "Runs")]
     seeds: Option<std::vec::Vec<u64>>,
     /// Threads; the results do not depend on it
-    #[arg(long, value_name = "N", help_heading = "Runs")]
+    #[arg(long, value_name = "N", value_parser = threads, help_heading = "Runs")]
     threads: Option<usize>,
     /// How to print the results
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use windfall_core::{TelemetrySink, Timestamp};
+use windfall_core::{Duration, TelemetrySink, Timestamp};
 use windfall_telemetry::journal::Entry;
 use windfall_telemetry::report::{ReportContext, comparison_report, run_report};
 use windfall_telemetry::{Comparison, JournalReader, RunLabel, RunMetrics};
@@ -65,13 +65,20 @@ fn single_run(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
     let reader = JournalReader::open(BufReader::new(file)).with_context(|| name.clone())?;
     let manifest = reader.manifest().clone();
-    let mut metrics = RunMetrics::new(Timestamp::ZERO);
+    let warm_up =
+        manifest.settings["warm_up"].as_u64().map_or(Duration::ZERO, Duration::from_nanos);
+    let mut metrics = RunMetrics::new(Timestamp::ZERO + warm_up);
+    let mut is_complete = false;
     for entry in reader {
         match entry.with_context(|| name.clone())? {
             Entry::Call(call) => metrics.call(&call),
             Entry::Interval(interval) => metrics.interval(&interval),
-            Entry::Tick(_) | Entry::End(_) => {}
+            Entry::Tick(tick) => metrics.tick_entry(&tick),
+            Entry::End(_) => is_complete = true,
         }
+    }
+    if !is_complete {
+        bail!("{name}: has no last line {{\"end\":…}}; the run was interrupted, run it again");
     }
     let load = manifest.settings["loads"][0].as_f64().unwrap_or_default();
     let label = RunLabel { policy: manifest.policy, load, seed: manifest.seed };

@@ -271,6 +271,17 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
     if scenario.policies.is_empty() || scenario.loads.is_empty() || scenario.seeds.is_empty() {
         problems.add(None, "policies, loads and seeds each need at least one".into());
     }
+    // Two equal runs would write one journal, and count twice in every mean.
+    let repeated = [
+        ("policies", first_repeated(&scenario.policies)),
+        ("loads", first_repeated(&scenario.loads)),
+        ("seeds", first_repeated(&scenario.seeds)),
+    ];
+    for (list, value) in repeated {
+        if let Some(value) = value {
+            problems.add(None, format!("{list} holds {value} twice, allowed is each value once"));
+        }
+    }
     let platform = &scenario.platform;
     let sizes_calls = platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall;
     let sizing = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
@@ -285,4 +296,9 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             );
         }
     }
+}
+
+fn first_repeated<T: PartialEq + std::fmt::Debug>(list: &[T]) -> Option<String> {
+    let mut repeated = (1..list.len()).filter(|&place| list[..place].contains(&list[place]));
+    repeated.next().map(|place| format!("{:?}", list[place]))
 }

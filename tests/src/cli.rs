@@ -1,0 +1,11 @@
+//! The `windfall` command from outside: what it prints, writes and refuses.
+
+mod bad_request;
+mod bad_trace;
+mod comparison;
+mod golden;
+mod journals;
+pub(crate) mod program;
+mod real_data;
+mod round_trip;
+mod streams;

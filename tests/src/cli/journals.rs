@@ -1,0 +1,70 @@
+//! Journals of whole runs: the same whatever the number of threads, and with a shadow beside.
+
+use serde_json::Value;
+
+use super::comparison::rows;
+use super::program::{Place, SMALL};
+
+/// The records of a journal.
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a journal holds JSON")).collect()
+}
+
+#[test]
+fn one_thread_and_eight_give_the_same_bytes() {
+    let place = Place::new();
+    let words = "compare --journals --format json --loads 0.5,1.1 --seeds 2 --out";
+    let one = place.run(&format!("{words} one --threads 1"), &SMALL).json();
+    let eight = place.run(&format!("{words} eight --threads 8"), &SMALL).json();
+    assert_eq!(rows(&one), rows(&eight));
+    let journals: Vec<String> = place
+        .files()
+        .into_iter()
+        .filter_map(|file| file.strip_prefix("one/").map(str::to_owned))
+        .filter(|file| file.ends_with(".jsonl"))
+        .collect();
+    assert_eq!(journals.len(), rows(&one).len(), "one journal for each run");
+    for journal in journals {
+        let same = place.read(&format!("one/{journal}")) == place.read(&format!("eight/{journal}"));
+        assert!(same, "{journal} differs between one thread and eight");
+    }
+    let unfinished: Vec<String> =
+        place.files().into_iter().filter(|file| file.ends_with(".unfinished")).collect();
+    assert_eq!(unfinished, [String::new(); 0]);
+}
+
+#[test]
+fn a_journal_of_compare_is_that_of_simulate() {
+    let place = Place::new();
+    let words = "compare --journals --policies libra --loads 0.8 --seeds 3,3 --out c";
+    place.run(words, &SMALL).refused(&["seeds holds 3 twice"]);
+    place.run("compare --journals --policies libra --loads 0.8 --seeds 3-3 --out c", &SMALL).done();
+    place.run("simulate --policy libra --load 0.8 --seed 3 --out s", &SMALL).done();
+    let same = place.read("c/libra-load0.8-seed3.jsonl") == place.read("s/journal.jsonl");
+    assert!(same, "the same run has two journals");
+}
+
+#[test]
+fn a_shadow_is_recorded_and_never_obeyed() {
+    let place = Place::new();
+    let words = "simulate --policy histogram --load 0.8 --seed 2 --format json --out";
+    let mut alone = place.run(&format!("{words} alone"), &SMALL).json();
+    let mut beside = place.run(&format!("{words} beside --shadow libra"), &SMALL).json();
+    alone["directory"] = Value::Null;
+    beside["directory"] = Value::Null;
+    assert_eq!(alone, beside, "the shadow changed the results");
+    let alone = lines(&place.read("alone/journal.jsonl"));
+    let beside = lines(&place.read("beside/journal.jsonl"));
+    assert_eq!(alone.len(), beside.len());
+    let mut differs = 0;
+    for (without, with) in alone.iter().zip(&beside).skip(1) {
+        let mut same = with.clone();
+        if let Some(call) = same.get_mut("call") {
+            assert!(call["shadow"].is_array(), "the shadow's wish is missing: {call}");
+            differs += usize::from(call["shadow"] != call["wanted"]);
+            call["shadow"] = without["call"]["shadow"].clone();
+        }
+        assert_eq!(&same, without, "the shadow changed what happened");
+    }
+    assert!(differs > 0, "two policies never wish the same all the time");
+}
