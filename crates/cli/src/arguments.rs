@@ -89,6 +89,9 @@ pub(crate) struct WorldArguments {
     /// Minutes at the beginning whose calls do not count
     #[arg(long, value_name = "MINUTES", help_heading = "World")]
     pub(crate) warm_up: Option<f64>,
+    /// Safeguards around every policy's calls: faasrm, floor, slack-budget
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "World")]
+    pub(crate) safeguards: Vec<String>,
     /// A policy to ask beside the others and record, never obeyed
     #[arg(long, value_name = "POLICY", help_heading = "World")]
     pub(crate) shadow: Option<String>,
@@ -121,6 +124,9 @@ impl WorldArguments {
                 bail!("--warm-up is {minutes}, allowed is 0 to 525600 minutes");
             }
             scenario.warm_up = Duration::from_secs_f64(minutes * 60.0);
+        }
+        if !self.safeguards.is_empty() {
+            scenario.call_safeguards.clone_from(&self.safeguards);
         }
         if self.shadow.is_some() {
             scenario.shadow.clone_from(&self.shadow);

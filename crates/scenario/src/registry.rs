@@ -1,10 +1,10 @@
 //! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
 
 use windfall_control::CallLoop;
-use windfall_control::call_safeguards::Faasrm;
+use windfall_control::call_safeguards::{Faasrm, Floor, SlackBudget};
 use windfall_control::safeguards::{Capacity, FlapBudget, Limits, RateOfChange, StaleObservation};
 use windfall_core::peak_range::PeakSettings;
-use windfall_core::{CallPolicy, CallSafeguardChain, Policy, SafeguardChain, Seed};
+use windfall_core::{CallPolicy, CallSafeguard, CallSafeguardChain, Policy, SafeguardChain, Seed};
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
     SafeguardRandom,
@@ -17,8 +17,8 @@ pub type PolicyTable = Option<toml::Table>;
 pub struct Assembled {
     /// Decides per call.
     pub call: Box<dyn CallPolicy>,
-    /// Judges its wishes.
-    pub call_safeguards: CallSafeguardChain,
+    /// Judge its wishes, in this order.
+    pub call_safeguards: Vec<Box<dyn CallSafeguard>>,
     /// Decides per tick, if the policy does.
     pub tick: Option<Box<dyn Policy>>,
     /// Judges those wishes.
@@ -28,7 +28,7 @@ pub struct Assembled {
 impl Assembled {
     /// The loop that sizes calls with this policy behind its safeguards.
     pub fn call_loop(self) -> CallLoop {
-        CallLoop::new(self.call, self.call_safeguards)
+        CallLoop::new(self.call, CallSafeguardChain::new(self.call_safeguards))
     }
 }
 
@@ -71,7 +71,7 @@ struct NoSettings {}
 fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
     Assembled {
         call: Box::new(call),
-        call_safeguards: CallSafeguardChain::default(),
+        call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
     }
@@ -109,10 +109,8 @@ pub const REGISTRY: &[PolicyEntry] = &[
         build: |parts| {
             parts.no_settings()?;
             let settings = PeakSettings::default();
-            let rules: Vec<Box<dyn windfall_core::CallSafeguard>> =
-                vec![Box::new(Faasrm::new(settings))];
             Ok(Assembled {
-                call_safeguards: CallSafeguardChain::new(rules),
+                call_safeguards: vec![Box::new(Faasrm::new(settings))],
                 ..sizes_calls(SafeguardRandom::new(settings, parts.seed))
             })
         },
@@ -168,6 +166,23 @@ pub const REGISTRY: &[PolicyEntry] = &[
     },
 ];
 
+/// Safeguards that a scenario can put around every policy, with one line for lists.
+pub const CALL_SAFEGUARDS: &[(&str, &str)] = &[
+    ("faasrm", "recent peak plus a level; the user's size first and after a spike"),
+    ("floor", "never less than a share of the reservation"),
+    ("slack-budget", "a running call loses at most a small share of the time it has run"),
+];
+
+/// A fresh safeguard of the kind called `name`.
+pub fn call_safeguard(name: &str) -> Option<Box<dyn CallSafeguard>> {
+    match name {
+        "faasrm" => Some(Box::new(Faasrm::new(PeakSettings::default()))),
+        "floor" => Some(Box::new(Floor::default())),
+        "slack-budget" => Some(Box::new(SlackBudget::default())),
+        _ => None,
+    }
+}
+
 /// The entry called `name`.
 pub fn entry(name: &str) -> Option<&'static PolicyEntry> {
     REGISTRY.iter().find(|entry| entry.name == name)
@@ -202,6 +217,13 @@ mod tests {
     fn every_policy_without_foresight_conforms() {
         for entry in REGISTRY.iter().filter(|entry| !entry.foresight) {
             call_policy_suite(&|| entry.assemble(&None, Seed::new(1)).expect("defaults").call);
+        }
+    }
+
+    #[test]
+    fn every_safeguard_of_the_list_can_be_built() {
+        for (name, _) in CALL_SAFEGUARDS {
+            assert_eq!(call_safeguard(name).expect("listed").name(), *name);
         }
     }
 

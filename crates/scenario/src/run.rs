@@ -2,15 +2,15 @@
 
 use windfall_control::{CallLoop, ControlLoop};
 use windfall_core::{
-    Allocation, CallRecord, Duration, Episodic, IntervalRecord, PlatformError, Seed, TelemetrySink,
-    TickRecord, Timestamp, Workload,
+    Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, IntervalRecord, PlatformError,
+    Seed, TelemetrySink, TickRecord, Timestamp, Workload,
 };
 use windfall_sim::{Cluster, Ledger, Settings, Simulator};
 use windfall_telemetry::{RunDetail, RunLabel, RunMetrics, RunSummary};
 use windfall_trace::{TraceError, offered_load};
 
 use crate::cluster::{Reserved, size_cluster};
-use crate::registry::{Assembled, entry, names};
+use crate::registry::{Assembled, call_safeguard, entry, names};
 use crate::settings::Scenario;
 
 /// Why a run could not be made.
@@ -134,7 +134,7 @@ impl Run<'_> {
         journal: &mut dyn TelemetrySink,
         progress: &mut dyn FnMut(u64),
     ) -> Result<RunOutput, RunError> {
-        let (assembled, foresight) = self.assemble()?;
+        let (mut assembled, foresight) = self.assemble()?;
         let cluster = size_cluster(reserved, self.load, self.scenario.node);
         let mut settings = simulator_settings(self.scenario, cluster);
         settings.foresight = foresight;
@@ -148,7 +148,10 @@ impl Run<'_> {
             ended: 0,
         };
         let seed = Seed::new(self.seed);
-        let mut control = CallLoop::new(assembled.call, assembled.call_safeguards);
+        let rules = self.scenario.call_safeguards.iter().filter_map(|name| call_safeguard(name));
+        assembled.call_safeguards.extend(rules);
+        let safeguards = CallSafeguardChain::new(assembled.call_safeguards);
+        let mut control = CallLoop::new(assembled.call, safeguards);
         if let Some((shadow, _)) = self.shadow()? {
             control = control.with_shadow(shadow.call);
         }

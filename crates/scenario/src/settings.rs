@@ -39,6 +39,8 @@ pub struct Scenario {
     pub policies: Vec<String>,
     /// A policy that is asked beside each, recorded, never obeyed.
     pub shadow: Option<String>,
+    /// Safeguards around every policy's calls, after those it brings itself.
+    pub call_safeguards: Vec<String>,
     /// Settings of single policies.
     pub policy_settings: BTreeMap<String, toml::Table>,
     /// Seeds to run.
@@ -104,6 +106,7 @@ impl Default for Scenario {
             platform: PlatformSettings::default(),
             policies: policies.map(|entry| entry.name.to_owned()).collect(),
             shadow: None,
+            call_safeguards: Vec::new(),
             policy_settings: BTreeMap::new(),
             seeds: vec![1, 2, 3],
             tick: Duration::from_secs(2),

@@ -9,7 +9,7 @@ use windfall_trace::{AzureLikeSettings, Caps, Placement as InMinute, ReadOptions
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
-use crate::registry::{REGISTRY, entry, names};
+use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, names};
 
 /// Reads a scenario, or tells everything that is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
@@ -225,6 +225,11 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
         scenario.seeds = seeds;
     }
     scenario.shadow = table.text("shadow", problems);
+    let safeguard = |value: &DeValue<'_>| text(value).filter(|name| call_safeguard(name).is_some());
+    let allowed: Vec<&str> = CALL_SAFEGUARDS.iter().map(|(name, _)| *name).collect();
+    if let Some(rules) = table.list("call_safeguards", &allowed.join(", "), problems, safeguard) {
+        scenario.call_safeguards = rules;
+    }
     if let Some(seconds) = table.number("tick_seconds", 0.01..=86_400.0, problems) {
         scenario.tick = Duration::from_secs_f64(seconds);
     }
@@ -267,6 +272,10 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
         let near = nearest(name, &all).map(|near| format!("did you mean `{near}`?"));
         let near = near.unwrap_or_else(|| format!("known are {}", names()));
         problems.add(None, format!("there is no policy `{name}`; {near}"));
+    }
+    for name in scenario.call_safeguards.iter().filter(|name| call_safeguard(name).is_none()) {
+        let all: Vec<&str> = CALL_SAFEGUARDS.iter().map(|(name, _)| *name).collect();
+        problems.add(None, format!("there is no safeguard `{name}`; known are {}", all.join(", ")));
     }
     if scenario.policies.is_empty() || scenario.loads.is_empty() || scenario.seeds.is_empty() {
         problems.add(None, "policies, loads and seeds each need at least one".into());
