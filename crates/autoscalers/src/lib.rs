@@ -1,0 +1,3 @@
+//! The incumbents, exactly: the autoscalers that platforms run today.
+pub mod kpa;
+pub mod stories;

@@ -1,0 +1,21 @@
+//! Every recorded decision of the real autoscalers must come out the same.
+
+use std::fs::File;
+
+use windfall_autoscalers::stories::{Report, StoryError, replay_kpa};
+
+fn own(path: &str) -> File {
+    let path = format!("{}/tests/stories/{path}", env!("CARGO_MANIFEST_DIR"));
+    File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn check(report: Result<Report, StoryError>, stories: u64, decisions: u64) {
+    let report = report.unwrap_or_else(|error| panic!("{error}"));
+    assert!(report.is_equal(), "{report}");
+    assert_eq!((report.stories, report.decisions), (stories, decisions));
+}
+
+#[test]
+fn knative_decides_the_same() {
+    check(replay_kpa(own("knative-kpa/stories.jsonl.gz")), 80, 8867);
+}
