@@ -1,3 +1,7 @@
 //! The incumbents, exactly: the autoscalers that platforms run today.
+mod go_numbers;
+pub mod hpa;
 pub mod kpa;
+mod quantity;
 pub mod stories;
+pub use quantity::{Quantity, QuantityError};

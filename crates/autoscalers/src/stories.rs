@@ -6,12 +6,14 @@
 //!                                             recorded decision ◄──── compared ─────────┘ ─► Report
 //! ```
 //!
-//! A story is played from its inputs alone; what was recorded is only looked at to compare. 8 867
-//! decisions of Knative's autoscaler, for example, take a tenth of a second.
+//! A story is played from its inputs alone; what was recorded is only looked at to compare.
 
+mod hpa_format;
+mod hpa_replay;
 mod kpa_replay;
 mod report;
 mod story_lines;
 
+pub use hpa_replay::replay_hpa;
 pub use kpa_replay::replay_kpa;
 pub use report::{Difference, Report, StoryError};

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use windfall_autoscalers::stories::{Report, StoryError, replay_kpa};
+use windfall_autoscalers::stories::{Report, StoryError, replay_hpa, replay_kpa};
 
 fn own(path: &str) -> File {
     let path = format!("{}/tests/stories/{path}", env!("CARGO_MANIFEST_DIR"));
@@ -18,4 +18,9 @@ fn check(report: Result<Report, StoryError>, stories: u64, decisions: u64) {
 #[test]
 fn knative_decides_the_same() {
     check(replay_kpa(own("knative-kpa/stories.jsonl.gz")), 80, 8867);
+}
+
+#[test]
+fn the_horizontal_pod_autoscaler_decides_the_same() {
+    check(replay_hpa(own("kubernetes-hpa/stories.jsonl.gz")), 60, 2934);
 }
