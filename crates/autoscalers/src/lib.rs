@@ -4,4 +4,5 @@ pub mod hpa;
 pub mod kpa;
 mod quantity;
 pub mod stories;
+pub mod vpa;
 pub use quantity::{Quantity, QuantityError};

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use windfall_autoscalers::stories::{Report, StoryError, replay_hpa, replay_kpa};
+use windfall_autoscalers::stories::{Report, StoryError, replay_hpa, replay_kpa, replay_vpa, replay_vpa_updater};
 
 fn own(path: &str) -> File {
     let path = format!("{}/tests/stories/{path}", env!("CARGO_MANIFEST_DIR"));
@@ -23,4 +23,14 @@ fn knative_decides_the_same() {
 #[test]
 fn the_horizontal_pod_autoscaler_decides_the_same() {
     check(replay_hpa(own("kubernetes-hpa/stories.jsonl.gz")), 60, 2934);
+}
+
+#[test]
+fn the_vertical_pod_autoscaler_recommends_the_same() {
+    check(replay_vpa(own("kubernetes-vpa/stories.jsonl.gz")), 40, 20_083);
+}
+
+#[test]
+fn the_updater_evicts_the_same() {
+    check(replay_vpa_updater(own("kubernetes-vpa/updater.jsonl.gz")), 60, 323 + 2 * 60);
 }
