@@ -185,10 +185,14 @@ impl CallControl for CallLoop {
     fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
         self.counters.looks += 1;
         let Self { policy, safeguards, quarantine, .. } = self;
-        let judged = quarantine.guard(|| {
-            let wish = policy.supervise(running).map_err(|error| error.to_string())?;
-            safeguards.while_running(running, &wish).map_err(|nonsense| nonsense.to_string())
-        });
+        let judged = if running.sensed.is_lost() {
+            Err("the measurement was lost".to_owned())
+        } else {
+            quarantine.guard(|| {
+                let wish = policy.supervise(running).map_err(|error| error.to_string())?;
+                safeguards.while_running(running, &wish).map_err(|nonsense| nonsense.to_string())
+            })
+        };
         let plan = judged.unwrap_or_else(|_| self.look_by_fallback(running));
         self.counters.count(plan.amendments());
 

@@ -133,6 +133,18 @@ pub struct Sensed {
     pub memory_mib: f64,
 }
 
+impl Sensed {
+    /// A window whose measurement was lost: every number is NaN, so that none can be mistaken for one.
+    pub fn lost(window: Duration) -> Self {
+        Self { window, cpu_used_cores: f64::NAN, throttled_share: f64::NAN, memory_mib: f64::NAN }
+    }
+
+    /// Whether any number is missing.
+    pub fn is_lost(&self) -> bool {
+        self.cpu_used_cores.is_nan() || self.throttled_share.is_nan() || self.memory_mib.is_nan()
+    }
+}
+
 /// A running call at a look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningCall {
@@ -162,8 +174,8 @@ pub struct RunningCall {
     pub waiting: u64,
     /// How long a change takes to have effect here.
     pub actuation_delay: Duration,
-    /// What the sensors say since the last look; nothing if the measurement was lost.
-    pub sensed: Option<Sensed>,
+    /// What the sensors say since the last look.
+    pub sensed: Sensed,
 }
 
 impl RunningCall {
@@ -284,5 +296,23 @@ pub trait CallControl {
     /// for its expected run: 0 nothing, 1 all of it. Guides coverage-aware placement.
     fn coverage(&self, _node: NodeId, _plan: &CallPlan, _now: Timestamp) -> f64 {
         0.0
+    }
+}
+
+impl<C: CallControl + ?Sized> CallControl for &mut C {
+    fn size(&mut self, call: &CallView) -> CallPlan {
+        (**self).size(call)
+    }
+    fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
+        (**self).start(call, plan, node, room)
+    }
+    fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
+        (**self).look(running, changes)
+    }
+    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
+        (**self).close(outcome, changes);
+    }
+    fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {
+        (**self).coverage(node, plan, now)
     }
 }

@@ -78,6 +78,10 @@ impl CallDemand {
 
     /// The work of cycle `k`: an even share, the last cycle takes the remainder.
     fn cycle_work(&self, k: u8) -> u64 {
+        // Most calls have one cycle, and a division takes as long as the rest of a look-up.
+        if self.cycles <= 1 {
+            return self.work;
+        }
         let cycles = u64::from(self.cycles.max(1));
         let share = self.work / cycles;
         if u64::from(k) + 1 == cycles { self.work - share * (cycles - 1) } else { share }
@@ -98,11 +102,12 @@ impl CallDemand {
             };
         }
         let halves = 2 * u64::from(self.cycles.max(1));
-        let half = self.fixed.as_nanos() / halves;
+        let fixed = self.fixed.as_nanos();
+        let half = if halves == 2 { fixed / 2 } else { fixed / halves };
         let idle = if i == 0 {
             half
         } else if i + 1 == self.segments() {
-            self.fixed.as_nanos() - half * (halves - 1)
+            fixed - half * (halves - 1)
         } else {
             2 * half
         };
@@ -116,7 +121,11 @@ impl CallDemand {
     /// | 1 core-second, p = 1.5, fixed = 0.2 s  | 2.2 s  | 1.2 s  | 0.87 s |
     pub fn run_time(&self, cpu: MilliCpu) -> Duration {
         let mut nanos = self.fixed.as_nanos();
-        for k in 0..self.cycles.max(1) {
+        if self.cycles <= 1 {
+            let rate = u64::from(self.parallelism.min(cpu).get().max(1));
+            return Duration::from_nanos(nanos + self.work.div_ceil(rate));
+        }
+        for k in 0..self.cycles {
             let rate = u64::from(self.cycle_parallelism(k).min(cpu).get().max(1));
             nanos += self.cycle_work(k).div_ceil(rate);
         }
@@ -131,14 +140,44 @@ impl CallDemand {
     /// The same demand with its work chosen so that it runs for `run` on a share of `cpu`.
     ///
     /// Traces tell how long calls took at the size their users had chosen; this turns that around.
-    pub fn with_run_time(mut self, run: Duration, cpu: MilliCpu) -> Self {
-        let cycles = self.cycles.max(1);
+    pub fn with_run_time(self, run: Duration, cpu: MilliCpu) -> Self {
+        self.with_run_time_and_rise(run, cpu, 0.0)
+    }
+
+    /// [`Self::with_run_time`], with memory at its peak after `rise_share` (0 to 1) of the fastest run.
+    ///
+    /// Both in one go, because workloads draw millions of calls and most of them have one cycle, which
+    /// needs no division at all where the user's size is at least the parallelism.
+    #[inline]
+    pub fn with_run_time_and_rise(mut self, run: Duration, cpu: MilliCpu, rise_share: f32) -> Self {
         let busy = run.saturating_sub(self.fixed).as_nanos() as f64;
-        let inverse_rates: f64 = (0..cycles)
-            .map(|k| 1.0 / f64::from(self.cycle_parallelism(k).min(cpu).get().max(1)))
-            .sum();
-        self.work = (busy * f64::from(cycles) / inverse_rates) as u64;
+        let (work, fastest) = if self.cycles <= 1 {
+            let rate = f64::from(self.parallelism.min(cpu).get().max(1));
+            let work = busy * rate;
+            let all = f64::from(self.parallelism.get().max(1));
+            (work, if cpu >= self.parallelism { busy } else { work / all })
+        } else {
+            let (limited, free) = self.inverse_rates(cpu);
+            let share = busy / limited;
+            (share * f64::from(self.cycles), share * free)
+        };
+        self.work = work as u64;
+        // Rounded down, and down again by the fraction of work that is cut off: never beyond the fastest run.
+        let fastest = self.fixed.as_nanos() as f64 + fastest;
+        self.rise = Duration::from_nanos((fastest * f64::from(rise_share)) as u64);
         self
+    }
+
+    /// Nanoseconds per unit of work, summed over the cycles: on a share of `cpu`, and without a limit.
+    fn inverse_rates(&self, cpu: MilliCpu) -> (f64, f64) {
+        let (mut limited, mut free) = (0.0, 0.0);
+        for k in 0..self.cycles.max(1) {
+            let rate = self.cycle_parallelism(k);
+            let inverse = 1.0 / f64::from(rate.get().max(1));
+            free += inverse;
+            limited += if rate <= cpu { inverse } else { 1.0 / f64::from(cpu.get().max(1)) };
+        }
+        (limited, free)
     }
 
     /// Memory in use `elapsed` after the start.
@@ -179,8 +218,11 @@ impl CallDemand {
         let (base, peak) = (u64::from(self.memory_base.get()), u64::from(self.memory_peak.get()));
         let rising = elapsed.min(self.rise).as_nanos();
         let after = elapsed.as_nanos() - rising;
-        let climbing = if self.jumps || self.rise.is_zero() {
+        let climbing = if self.jumps {
             base * rising
+        } else if elapsed >= self.rise {
+            // The whole climb: halfway between base and peak on average.
+            (base + peak.max(base)) * rising / 2
         } else {
             // The mean of a straight line: base at the start, this much at the end of the stretch.
             let reached = u128::from(peak - base.min(peak)) * u128::from(rising)
@@ -263,6 +305,16 @@ mod tests {
             let again = call.with_run_time(run, MilliCpu::new(cpu)).run_time(MilliCpu::new(cpu));
             let error = again.as_nanos().abs_diff(run.as_nanos());
             prop_assert!(error <= u64::from(cycles) + run.as_nanos() / 1_000_000, "off by {error} ns");
+        }
+
+        #[test]
+        fn the_rise_is_the_share_of_the_fastest_run(millis in 1u64..600_000, cycles in 1u8..11, shape: u32, cpu in 50u32..9000, share in 0f32..1.0) {
+            let run = Duration::from_millis(millis);
+            let call = CallDemand { fixed: run.scaled(0.3), cycles, shape, ..one_core_second() };
+            let call = call.with_run_time_and_rise(run, MilliCpu::new(cpu), share);
+            let wanted = call.fastest().as_nanos() as f64 * f64::from(share);
+            let error = (call.rise.as_nanos() as f64 - wanted).abs();
+            prop_assert!(error <= f64::from(cycles) + wanted * 1e-6, "off by {error} ns");
         }
     }
 }

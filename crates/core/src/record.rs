@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::call::{CallEnd, CallId, NodeId};
 use crate::decision::{Decision, Setting};
@@ -130,10 +130,12 @@ pub struct CallRecord {
     /// What the user reserves.
     pub reservation: Allocation,
     /// What the policy wished for at dispatch: cores and MiB.
+    #[serde(deserialize_with = "anything_wished")]
     pub wanted: (f64, f64),
     /// Who wished it.
     pub decided_by: DecidedBy,
     /// What a second policy would have wished for; never obeyed.
+    #[serde(default, deserialize_with = "anything_shadowed")]
     pub shadow: Option<(f64, f64)>,
     /// What it started with.
     pub first_grant: Allocation,
@@ -189,6 +191,18 @@ impl CallRecord {
     }
 }
 
+/// A wish can be NaN or endless, which JSON writes as null; what is not a number comes back as NaN.
+fn anything_wished<'de, D: Deserializer<'de>>(from: D) -> Result<(f64, f64), D::Error> {
+    let (cores, mib) = <(Option<f64>, Option<f64>)>::deserialize(from)?;
+    Ok((cores.unwrap_or(f64::NAN), mib.unwrap_or(f64::NAN)))
+}
+
+/// The shadow's wish, as [`anything_wished`].
+fn anything_shadowed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(f64, f64)>, D::Error> {
+    let wish = <Option<(Option<f64>, Option<f64>)>>::deserialize(from)?;
+    Ok(wish.map(|(cores, mib)| (cores.unwrap_or(f64::NAN), mib.unwrap_or(f64::NAN))))
+}
+
 /// The cluster over a stretch of time; all amounts are averages over it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IntervalRecord {
@@ -232,6 +246,18 @@ pub trait TelemetrySink {
     fn call(&mut self, _call: &CallRecord) {}
     /// A stretch of time has passed.
     fn interval(&mut self, _interval: &IntervalRecord) {}
+}
+
+impl<S: TelemetrySink + ?Sized> TelemetrySink for &mut S {
+    fn tick(&mut self, tick: &TickRecord) {
+        (**self).tick(tick);
+    }
+    fn call(&mut self, call: &CallRecord) {
+        (**self).call(call);
+    }
+    fn interval(&mut self, interval: &IntervalRecord) {
+        (**self).interval(interval);
+    }
 }
 
 /// The setting as a value for records: nothing if the knob stays.

@@ -47,9 +47,12 @@ fn whole(value: f64, unit: &'static str) -> Result<u32, Nonsense> {
     let max = f64::from(u32::MAX);
     // Written so that NaN fails the comparison.
     if value >= 0.0 && value <= max {
-        let nearest = value.round();
-        let is_hair = (value - nearest).abs() <= value * 1e-12;
-        Ok(if is_hair { nearest } else { value.ceil() } as u32)
+        // 1650m is 1.65 cores and must come back as 1650m, whatever the last bit of the product says.
+        // By casts, since rounding is a call into the maths library and this is done for every call.
+        let below = value as u32;
+        let is_hair = value - f64::from(below) <= value * 1e-12;
+        let above = below.saturating_add(1);
+        Ok(if is_hair { below } else { above })
     } else {
         Err(Nonsense { value, unit, max })
     }

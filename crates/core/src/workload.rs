@@ -92,3 +92,18 @@ pub trait Workload {
     /// Starts over. Another seed draws other times and demands of the same functions.
     fn restart(&mut self, seed: Seed);
 }
+
+impl<W: Workload + ?Sized> Workload for &mut W {
+    fn functions(&self) -> &[FunctionProfile] {
+        (**self).functions()
+    }
+    fn horizon(&self) -> Timestamp {
+        (**self).horizon()
+    }
+    fn next_arrival(&mut self) -> Option<Arrival> {
+        (**self).next_arrival()
+    }
+    fn restart(&mut self, seed: Seed) {
+        (**self).restart(seed);
+    }
+}

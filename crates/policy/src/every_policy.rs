@@ -9,8 +9,8 @@ use windfall_core::{
 use crate::fake_platform::{FakePlatform, one_core_second, outcome, running, view};
 use crate::fake_tick::{function, observation};
 use crate::{
-    Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, PeakRangeSettings,
-    Queueing, SafeguardRandom,
+    Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
+    SafeguardRandom,
 };
 
 fn call_policies() -> Vec<Box<dyn CallPolicy>> {
@@ -20,7 +20,7 @@ fn call_policies() -> Vec<Box<dyn CallPolicy>> {
         Box::new(Ensure::default()),
         Box::new(Histogram::default()),
         Box::new(Libra::default()),
-        Box::new(SafeguardRandom::new(PeakRangeSettings::default(), Seed::new(1))),
+        Box::new(SafeguardRandom::new(windfall_core::PeakSettings::default(), Seed::new(1))),
         Box::new(Oracle),
     ]
 }

@@ -16,7 +16,7 @@
 //!
 //! Each policy is one file that opens with its rule and a worked number. What they share has a definition
 //! of its own and is tested against closed forms: [`QuantileWindow`], [`LineFit`], [`Holt`],
-//! [`erlang_c`], [`PeakReading`], [`DemandProfile`], [`PeakRanges`]. Which name means which policy is the
+//! [`erlang_c`], [`PeakReading`], [`DemandProfile`]. Which name means which policy is the
 //! scenario's business.
 
 mod demand_profile;
@@ -37,7 +37,6 @@ mod keep_alive;
 mod libra;
 mod line_fit;
 mod oracle;
-mod peak_range;
 mod peak_reading;
 mod per_function;
 mod quantile_window;
@@ -56,7 +55,6 @@ pub use keep_alive::{KeepAlive, KeepAliveSettings};
 pub use libra::{Libra, LibraSettings};
 pub use line_fit::LineFit;
 pub use oracle::Oracle;
-pub use peak_range::{PeakRangeSettings, PeakRanges, Sizing};
 pub use peak_reading::PeakReading;
 pub use per_function::PerFunction;
 pub use quantile_window::QuantileWindow;

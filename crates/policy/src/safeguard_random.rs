@@ -1,7 +1,7 @@
 //! Safeguard-random: FaaSRM's safeguard with a coin where the network would be.
 //!
 //! ```text
-//!   u uniform in [0, 1)     size = low + u x (high - low)     per resource, range from PeakRanges
+//!   u uniform in [0, 1)     size = low + u x (high - low)     per resource, range from PeakRange
 //! ```
 //!
 //! A range of 1.3 to 4 cores and a draw of 0.5 give 2.65 cores. In the published simulation this scores
@@ -10,27 +10,26 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
-use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, PolicyError, Seed};
-
-use crate::peak_range::{PeakRangeSettings, PeakRanges, Sizing};
+use windfall_core::{
+    CallDecision, CallOutcome, CallPolicy, CallView, PeakRange, PeakSettings, PolicyError, Seed,
+};
 
 /// A uniform choice inside the allowed range.
 #[derive(Clone, Debug)]
 pub struct SafeguardRandom {
-    ranges: PeakRanges,
+    ranges: PeakRange,
     generator: Xoshiro256PlusPlus,
 }
 
 impl SafeguardRandom {
     /// A policy that draws from the stream `policy/safeguard-random` of `seed`.
-    pub fn new(settings: PeakRangeSettings, seed: Seed) -> Self {
+    pub fn new(settings: PeakSettings, seed: Seed) -> Self {
         let generator = seed.stream("policy/safeguard-random").generator();
-        Self { ranges: PeakRanges::new(settings), generator }
+        Self { ranges: PeakRange::new(settings), generator }
     }
 
-    fn pick(&mut self, call: &CallView, resource: Sizing) -> f64 {
-        let (low, high) =
-            self.ranges.range(call.function, resource, call.reservation, call.ceiling);
+    /// Uniform between `low` and `high`.
+    fn pick(&mut self, low: f64, high: f64) -> f64 {
         // The upper 53 bits are a uniform number in [0, 1) to the last place.
         let u = (self.generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         low + u * (high - low)
@@ -43,9 +42,10 @@ impl CallPolicy for SafeguardRandom {
     }
 
     fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
+        let (least, most) = self.ranges.range(call.function, call.reservation, call.ceiling);
         Ok(CallDecision {
-            cpu_cores: self.pick(call, Sizing::Cpu),
-            memory_mib: self.pick(call, Sizing::Memory),
+            cpu_cores: self.pick(least.cpu.cores(), most.cpu.cores()),
+            memory_mib: self.pick(least.memory.mib(), most.memory.mib()),
             ..CallDecision::exactly(call.reservation, "anywhere in the allowed range")
         })
     }
@@ -65,7 +65,7 @@ mod tests {
     const CEILING: Allocation = Allocation::new(8000, 1024);
 
     fn policy(seed: u64) -> SafeguardRandom {
-        SafeguardRandom::new(PeakRangeSettings::default(), Seed::new(seed))
+        SafeguardRandom::new(PeakSettings::default(), Seed::new(seed))
     }
 
     #[test]

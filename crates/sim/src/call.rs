@@ -138,6 +138,19 @@ impl Call {
         self.progress_at = now;
     }
 
+    /// Brings progress and use up to the end of the call. A call that had all it could use from start
+    /// to end needs no walk through its segments.
+    pub(crate) fn finish(&mut self, now: Timestamp) {
+        let is_untouched = self.progress_at == self.started_at && self.pace == Pace::Own;
+        if is_untouched && self.turn == Turn::Ends && self.grant.cpu >= self.demand.parallelism {
+            self.totals.cpu_used = self.demand.work;
+            self.peak = self.demand.parallelism.get();
+            self.progress_at = now;
+        } else {
+            self.catch_up(now);
+        }
+    }
+
     /// Brings the granted integrals up to `now`.
     pub(crate) fn account(&mut self, now: Timestamp) {
         let nanos = now.since(self.held_at).as_nanos();

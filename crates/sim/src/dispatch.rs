@@ -2,12 +2,12 @@
 
 use windfall_core::{
     Allocation, Arrival, CallEnd, CallId, CallPlan, CallView, Duration, Foresight, FunctionId,
-    NodeId, Start,
+    NodeId, Start, Timestamp,
 };
 
 use crate::call::{Call, Looked, Pace, Totals, Turn};
 use crate::event_queue::{Event, Token};
-use crate::function::Waiting;
+use crate::function::{Head, Waiting};
 use crate::gauges::Gauge;
 use crate::instance::Stage;
 use crate::progress::Progress;
@@ -69,12 +69,14 @@ impl Simulator<'_> {
 
     /// Puts a call that was killed back at the front: it has waited already.
     pub(crate) fn enqueue_again(&mut self, function: u32, waiting: Waiting) {
-        self.functions[function as usize].note_presence(self.now);
-        self.heads_remove(function);
-        self.heads_insert(waiting.arrived_at, function);
         let state = &mut self.functions[function as usize];
+        state.note_presence(self.now);
         state.head_plan = None;
-        state.queue.push_front(waiting);
+        if let Some(at) = state.queue.front().map(|first| first.arrived_at) {
+            self.heads_remove(at, function);
+        }
+        self.heads_insert(waiting.arrived_at, function);
+        self.functions[function as usize].queue.push_front(waiting);
         self.ledger.waiting += 1;
         self.gauges.add(Gauge::Waiting, 1);
     }
@@ -94,7 +96,7 @@ impl Simulator<'_> {
         let waiting = state.queue.pop_front()?;
         state.head_plan = None;
         let next = state.queue.front().map(|next| next.arrived_at);
-        self.heads_remove(function);
+        self.heads_remove(waiting.arrived_at, function);
         if let Some(at) = next {
             self.heads_insert(at, function);
         }
@@ -103,14 +105,30 @@ impl Simulator<'_> {
         Some(waiting)
     }
 
-    fn heads_insert(&mut self, at: windfall_core::Timestamp, function: u32) {
-        let place = self.heads.partition_point(|head| *head < (at, function));
-        self.heads.insert(place, (at, function));
+    /// Where the head of `function` that arrived at `at` stands or would stand: oldest first.
+    fn head_place(&self, at: Timestamp, function: u32) -> usize {
+        self.heads.partition_point(|head| (head.at, head.function) < (at, function))
     }
 
-    fn heads_remove(&mut self, function: u32) {
-        if let Some(place) = self.heads.iter().position(|head| head.1 == function) {
-            self.heads.remove(place);
+    fn heads_insert(&mut self, at: Timestamp, function: u32) {
+        let place = self.head_place(at, function);
+        self.heads.insert(place, Head { at, function, least: None });
+    }
+
+    fn heads_remove(&mut self, at: Timestamp, function: u32) {
+        let place = self.head_place(at, function);
+        debug_assert!(self.heads[place].function == function);
+        self.heads.remove(place);
+    }
+
+    /// A call of `function` has ended and the policy may have learned: the plan of whoever waits first
+    /// is out of date.
+    pub(crate) fn size_head_again(&mut self, function: u32) {
+        let state = &mut self.functions[function as usize];
+        state.head_plan = None;
+        if let Some(at) = state.queue.front().map(|first| first.arrived_at) {
+            let place = self.head_place(at, function);
+            self.heads[place].least = None;
         }
     }
 
@@ -118,7 +136,7 @@ impl Simulator<'_> {
     pub(crate) fn view(&self, function: u32, waiting: &Waiting) -> CallView {
         let limit = self.nodes[0].limit;
         let nodes = self.nodes.len() as f64;
-        let granted = |gauge| self.gauges.level(gauge) as f64;
+        let granted = |gauge| self.gauges.level(gauge);
         CallView {
             id: waiting.id,
             function: FunctionId(function),
@@ -151,45 +169,41 @@ impl Simulator<'_> {
 
     fn start_missing_instances(&mut self) {
         for place in 0..self.heads.len() {
-            self.start_missing(self.heads[place].1);
+            self.start_missing(self.heads[place].function);
         }
     }
 
     fn start_waiting(&mut self, node: u32) {
         let mut place = 0;
-        while place < self.heads.len() {
+        while let Some(&Head { function, least, .. }) = self.heads.get(place) {
             let room = self.nodes[node as usize].room();
             if room.cpu.get() == 0 || room.memory.get() == 0 {
                 return;
             }
-            let function = self.heads[place].1;
-            let least = self.least_of_head(function);
-            if !least.fits(room) {
+            let least = least.unwrap_or_else(|| self.size_head(function, place));
+            if least.fits(room) {
+                // Whoever follows in this queue is younger, so nobody before `place` has changed.
+                self.start_head(function, node);
+            } else {
                 place += 1;
-                continue;
             }
-            // Whoever follows in this queue is younger, so nobody before `place` can have changed.
-            self.start_head(function, node);
         }
     }
 
-    /// The least that the first in the queue can start with; sized anew if calls have ended since.
-    fn least_of_head(&mut self, function: u32) -> Allocation {
+    /// Sizes the first in a queue and notes the least it can start with.
+    fn size_head(&mut self, function: u32, place: usize) -> Allocation {
         let state = &self.functions[function as usize];
         let Some(first) = state.queue.front() else { return Allocation::ZERO };
-        if first.earlier.is_some() {
-            return state.reservation.min(self.settings.ceiling);
-        }
-        if let Some((plan, closed)) = &state.head_plan
-            && *closed == state.closed
-        {
-            return plan.least();
-        }
-        let view = self.view(function, first);
-        let plan = self.control.size(&view);
-        let least = plan.least();
-        let state = &mut self.functions[function as usize];
-        state.head_plan = Some((plan, state.closed));
+        let least = if first.earlier.is_some() {
+            state.reservation.min(self.settings.ceiling)
+        } else {
+            let view = self.view(function, first);
+            let plan = self.control.size(&view);
+            let least = plan.least();
+            self.functions[function as usize].head_plan = Some(plan);
+            least
+        };
+        self.heads[place].least = Some(least);
         least
     }
 
@@ -200,7 +214,7 @@ impl Simulator<'_> {
         let plan = match (plan, waiting.earlier.as_deref_mut()) {
             // A killed call is tried again at the user's size; its first plan stays on record.
             (_, Some(earlier)) => earlier.plan.clone(),
-            (Some((plan, _)), None) => plan,
+            (Some(plan), None) => plan,
             (None, None) => self.control.size(&view),
         };
         self.place(function, waiting, plan, &view, node);

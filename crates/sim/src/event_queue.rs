@@ -1,13 +1,13 @@
 //! What happens next. Integer time; equal times leave in the order they were put in.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use windfall_core::Timestamp;
 
 /// What can happen. Each event is a reminder: if its token is no longer the one its subject holds, the
 /// subject has changed its mind and nothing happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The call in this slot ends or outgrows its memory.
     CallTurns(u32),
@@ -30,7 +30,7 @@ pub(crate) enum Event {
 }
 
 /// Names one entry of the queue for ever.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token(u64);
 
 impl Token {
@@ -41,8 +41,45 @@ impl Token {
 /// The pending events, soonest first.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    heap: BinaryHeap<Reverse<(Timestamp, Token, Event)>>,
+    heap: BinaryHeap<Reverse<Entry>>,
     pushed: u64,
+}
+
+/// Time and token in one number: a single comparison instead of two that the processor cannot predict.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: u128,
+    event: Event,
+}
+
+impl Entry {
+    fn new(at: Timestamp, token: Token, event: Event) -> Self {
+        Self { key: u128::from(at.as_nanos()) << 64 | u128::from(token.0), event }
+    }
+
+    fn at(&self) -> Timestamp {
+        Timestamp::from_nanos((self.key >> 64) as u64)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
 }
 
 impl EventQueue {
@@ -50,18 +87,22 @@ impl EventQueue {
     pub(crate) fn push(&mut self, at: Timestamp, event: Event) -> Token {
         let token = Token(self.pushed);
         self.pushed += 1;
-        self.heap.push(Reverse((at, token, event)));
+        self.heap.push(Reverse(Entry::new(at, token, event)));
         token
     }
 
     /// When the next event is due; never, if there is none.
     pub(crate) fn next_at(&self) -> Timestamp {
-        self.heap.peek().map_or(Timestamp::MAX, |Reverse((at, ..))| *at)
+        self.heap.peek().map_or(Timestamp::MAX, |Reverse(entry)| entry.at())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
     }
 
     /// Takes the next event.
     pub(crate) fn pop(&mut self) -> Option<(Timestamp, Token, Event)> {
-        self.heap.pop().map(|Reverse(entry)| entry)
+        self.heap.pop().map(|Reverse(entry)| (entry.at(), Token(entry.key as u64), entry.event))
     }
 }
 

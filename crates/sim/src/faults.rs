@@ -30,9 +30,9 @@ impl Simulator<'_> {
         let on_node: Vec<u32> =
             self.calls.places().filter(|&slot| self.calls[slot].node == node).collect();
         for slot in on_node {
-            let call = self.leave(slot);
-            self.tell_outcome(&call, false);
-            self.close_record(call, CallEnd::NodeLost);
+            self.leave(slot);
+            self.tell_outcome(slot, false);
+            self.close_record(slot, CallEnd::NodeLost);
         }
         let instances: Vec<u32> = self
             .instances

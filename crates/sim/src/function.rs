@@ -20,6 +20,16 @@ pub(crate) struct Waiting {
     pub(crate) earlier: Option<Box<Earlier>>,
 }
 
+/// The first in a function's queue, in the list that is searched whenever a node has room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    /// When it arrived.
+    pub(crate) at: Timestamp,
+    pub(crate) function: u32,
+    /// The least it can start with; unknown until it is sized.
+    pub(crate) least: Option<Allocation>,
+}
+
 /// What was counted since the last observation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
@@ -48,10 +58,8 @@ pub(crate) struct Function {
     /// First node of the home-invoker walk.
     pub(crate) home: u32,
     pub(crate) queue: VecDeque<Waiting>,
-    /// The plan of the first in the queue, with the number of closed calls it was made after.
-    pub(crate) head_plan: Option<(CallPlan, u64)>,
-    /// Calls that have ended: a plan made before is out of date.
-    pub(crate) closed: u64,
+    /// The plan of the first in the queue; gone when a call ends, since the policy may have learned.
+    pub(crate) head_plan: Option<CallPlan>,
     /// Ready instances without a call, last used last.
     pub(crate) idle: Vec<u32>,
     /// Ready instances with at least one call and a free place, oldest first.
@@ -77,7 +85,6 @@ impl Function {
             home,
             queue: VecDeque::new(),
             head_plan: None,
-            closed: 0,
             idle: Vec::new(),
             open: Vec::new(),
             ready: 0,

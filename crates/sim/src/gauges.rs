@@ -32,7 +32,8 @@ const GAUGES: usize = 10;
 /// All levels with their integrals.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges {
-    levels: [u64; GAUGES],
+    // Whole numbers, exact far beyond any cluster; as floats so that `touch` is a handful of instructions.
+    levels: [f64; GAUGES],
     integrals: [f64; GAUGES],
     touched_at: Timestamp,
     interval_from: Timestamp,
@@ -46,24 +47,24 @@ pub(crate) struct Gauges {
 impl Gauges {
     /// Accounts for the time until `now`; must come before any change at `now`.
     pub(crate) fn touch(&mut self, now: Timestamp) {
-        let nanos = now.since(self.touched_at).as_nanos();
-        if nanos > 0 {
+        let nanos = now.since(self.touched_at).as_nanos() as f64;
+        if nanos > 0.0 {
             for (integral, level) in self.integrals.iter_mut().zip(self.levels) {
-                *integral += level as f64 * nanos as f64;
+                *integral += level * nanos;
             }
             self.touched_at = now;
         }
     }
 
     pub(crate) fn add(&mut self, gauge: Gauge, amount: u32) {
-        self.levels[gauge as usize] += u64::from(amount);
+        self.levels[gauge as usize] += f64::from(amount);
     }
 
     pub(crate) fn sub(&mut self, gauge: Gauge, amount: u32) {
-        self.levels[gauge as usize] -= u64::from(amount);
+        self.levels[gauge as usize] -= f64::from(amount);
     }
 
-    pub(crate) fn level(&self, gauge: Gauge) -> u64 {
+    pub(crate) fn level(&self, gauge: Gauge) -> f64 {
         self.levels[gauge as usize]
     }
 

@@ -104,7 +104,7 @@ impl Simulator<'_> {
         }
         self.gauges.sub(Gauge::Instances, 1);
         self.gauges.instance_changes += 1;
-        self.instances.remove(instance);
+        self.instances.free(instance);
     }
 
     /// An instance can serve.

@@ -45,6 +45,9 @@ impl Simulator<'_> {
     /// Brings the node's potential up to date after a change of `instance`; `before` is what the
     /// instance contributed until now, nothing if the change only just began with a new call.
     pub(crate) fn count_potential(&mut self, node: usize, instance: u32, before: Option<Count>) {
+        if !self.can_compete {
+            return;
+        }
         let before = before.unwrap_or_else(|| {
             // A call that has just joined: the instance without it.
             let state = &self.instances[instance];
@@ -117,10 +120,11 @@ impl Simulator<'_> {
 
     /// The call has its answer.
     pub(crate) fn end_call(&mut self, slot: u32) {
-        let call = self.leave(slot);
-        self.tell_outcome(&call, false);
-        let (function, instance) = (call.function, call.instance);
-        self.close_record(call, CallEnd::Completed);
+        self.calls[slot].finish(self.now);
+        self.leave(slot);
+        self.tell_outcome(slot, false);
+        let Call { function, instance, .. } = self.calls[slot];
+        self.close_record(slot, CallEnd::Completed);
         self.instance_is_free(function, instance);
     }
 
@@ -129,14 +133,13 @@ impl Simulator<'_> {
         let victims = self.instances[instance].calls.clone();
         let function = self.instances[instance].function;
         for victim in victims {
-            let mut call = self.leave(victim);
-            self.tell_outcome(&call, true);
-            let kills = call.earlier.as_ref().map_or(0, |earlier| earlier.kills) + 1;
-            if kills > 1 {
-                call.earlier.iter_mut().for_each(|earlier| earlier.kills = kills);
-                self.close_record(call, CallEnd::OutOfMemory);
+            self.leave(victim);
+            self.tell_outcome(victim, true);
+            if let Some(earlier) = &mut self.calls[victim].earlier {
+                earlier.kills += 1;
+                self.close_record(victim, CallEnd::OutOfMemory);
             } else {
-                let waiting = self.try_again(call);
+                let waiting = self.try_again(victim);
                 self.enqueue_again(function, waiting);
             }
         }
@@ -145,81 +148,97 @@ impl Simulator<'_> {
     }
 
     /// A killed call as it goes back to its queue.
-    fn try_again(&mut self, call: Call) -> Waiting {
-        let now = self.now;
+    fn try_again(&mut self, slot: u32) -> Waiting {
+        let call = &mut self.calls[slot];
         let earlier = Earlier {
-            run: now.since(call.started_at),
+            run: self.now.since(call.started_at),
             kills: 1,
             cold_start: call.cold_start,
             totals: call.totals,
-            plan: call.plan,
+            plan: call.plan.clone(),
             first_grant: call.first_grant,
             lowest: call.lowest,
             highest: call.highest,
             changes: call.changes,
             looks: call.looks,
-            amendments: call.amendments,
-            steps: call.steps,
+            amendments: std::mem::take(&mut call.amendments),
+            steps: std::mem::take(&mut call.steps),
         };
-        Waiting {
+        let waiting = Waiting {
             id: call.id,
             arrived_at: call.arrived_at,
             demand: call.demand,
             earlier: Some(Box::new(earlier)),
-        }
+        };
+        self.calls.free(slot);
+        waiting
     }
 
-    /// Takes a call off its node and instance; what it held is free again.
-    pub(crate) fn leave(&mut self, slot: u32) -> Call {
+    /// Takes a call off its node and instance; what it held is free again. The call itself stays in
+    /// its slot until its story is written.
+    pub(crate) fn leave(&mut self, slot: u32) {
         let now = self.now;
-        let mut call = self.calls.remove(slot);
+        let call = &mut self.calls[slot];
         call.catch_up(now);
         call.account(now);
-        let node = call.node as usize;
-        if call.is_running {
+        // Whatever it still waits for is of no interest any more.
+        (call.turn_token, call.look_token, call.resize_token) =
+            (Token::NONE, Token::NONE, Token::NONE);
+        let Call { node, instance, function, is_running, grant, owed, .. } = *call;
+        if is_running {
             call.totals.memory_used += call.demand.memory_used(now.since(call.started_at));
-            let before = Count::of(&self.instances[call.instance]);
-            self.leave_instance(slot, &call);
-            self.count_potential(node, call.instance, Some(before));
-            let place = call.place_on_node as usize;
-            self.nodes[node].running.swap_remove(place);
-            if let Some(&moved) = self.nodes[node].running.get(place) {
-                self.calls[moved].place_on_node = place as u32;
-            }
+            let before = Count::of(&self.instances[instance]);
+            self.leave_instance(slot, instance);
+            self.count_potential(node as usize, instance, Some(before));
+            self.leave_node(slot, node);
         } else {
-            self.leave_instance(slot, &call);
+            self.leave_instance(slot, instance);
         }
-        if call.owed != Allocation::ZERO {
-            self.nodes[node].debts.retain(|&debtor| debtor != slot);
+        if owed != Allocation::ZERO {
+            self.nodes[node as usize].debts.retain(|&debtor| debtor != slot);
         }
-        let reservation = self.functions[call.function as usize].reservation;
         if self.settings.sizes_calls() {
-            self.nodes[node].granted -= call.grant;
-            self.gauges.release(call.grant, reservation);
+            self.nodes[node as usize].granted -= grant;
+            self.gauges.release(grant, self.functions[function as usize].reservation);
         } else {
             // The instance holds on; its calls share the account of it.
-            let places = u64::from(self.functions[call.function as usize].concurrency.max(1));
-            call.totals.cpu_granted /= places;
-            call.totals.memory_granted /= places;
-            self.watch_memory(call.instance);
+            let places = u64::from(self.functions[function as usize].concurrency.max(1));
+            let totals = &mut self.calls[slot].totals;
+            totals.cpu_granted /= places;
+            totals.memory_granted /= places;
+            self.watch_memory(instance);
         }
-        self.used += call.totals.cpu_used as f64;
+        self.used += self.calls[slot].totals.cpu_used as f64;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
-        let function = &mut self.functions[call.function as usize];
+        let function = &mut self.functions[function as usize];
         function.note_presence(now);
         function.running -= 1;
-        call
     }
 
-    fn leave_instance(&mut self, slot: u32, call: &Call) {
-        let instance = &mut self.instances[call.instance];
-        instance.calls.retain(|&other| other != slot);
-        instance.widest -= u64::from(call.demand.parallelism.get());
+    fn leave_instance(&mut self, slot: u32, instance: u32) {
+        let widest = u64::from(self.calls[slot].demand.parallelism.get());
+        let instance = &mut self.instances[instance];
+        if instance.calls.len() == 1 {
+            instance.calls.clear();
+        } else {
+            instance.calls.retain(|&other| other != slot);
+        }
+        instance.widest -= widest;
+    }
+
+    fn leave_node(&mut self, slot: u32, node: u32) {
+        let place = self.calls[slot].place_on_node as usize;
+        let running = &mut self.nodes[node as usize].running;
+        running.swap_remove(place);
+        if let Some(&moved) = running.get(place) {
+            self.calls[moved].place_on_node = place as u32;
+        }
     }
 
     /// Tells the control what could be measured of an attempt, and carries out what it calls back.
-    pub(crate) fn tell_outcome(&mut self, call: &Call, was_killed: bool) {
+    pub(crate) fn tell_outcome(&mut self, slot: u32, was_killed: bool) {
+        let call = &self.calls[slot];
         let noise = |draw, sd: f64| 1.0 + sd * self.sensor_noise.normal(call.id.0, draw);
         let sensors = self.settings.sensors;
         let run = self.now.since(call.started_at);
@@ -247,19 +266,23 @@ impl Simulator<'_> {
             throttled: Duration::from_nanos(call.throttled),
         };
         let function = &mut self.functions[call.function as usize];
-        function.closed += 1;
         function.window.memory_peak =
             function.window.memory_peak.max(outcome.memory_peak_mib as u32);
         function.window.used += call.totals.cpu_used - call.observed_use;
+        let (node, waits) = (call.node, !function.queue.is_empty());
         let mut changes = std::mem::take(&mut self.changes);
         self.control.close(&outcome, &mut changes);
-        self.call_back(call.node, &mut changes);
+        self.call_back(node, &mut changes);
         self.changes = changes;
+        if waits {
+            self.size_head_again(outcome.function.0);
+        }
     }
 
     /// Writes a call's whole story and books its end.
-    pub(crate) fn close_record(&mut self, call: Call, end: CallEnd) {
+    pub(crate) fn close_record(&mut self, slot: u32, end: CallEnd) {
         self.ledger.book(end);
+        let call = &mut self.calls[slot];
         let function = &mut self.functions[call.function as usize];
         self.gauges.sub(Gauge::Demand, function.reservation.cpu.get());
         function.window.completions += 1;
@@ -267,6 +290,7 @@ impl Simulator<'_> {
         function.window.wait += call.started_at.since(call.arrived_at);
         let record = record_of(call, end, function.reservation, self.now);
         self.sink.call(&record);
+        self.calls.free(slot);
     }
 }
 
@@ -282,7 +306,7 @@ impl Count {
     }
 }
 
-fn record_of(call: Call, end: CallEnd, reservation: Allocation, now: Timestamp) -> CallRecord {
+fn record_of(call: &mut Call, end: CallEnd, reservation: Allocation, now: Timestamp) -> CallRecord {
     let this_run = if call.is_running { now.since(call.started_at) } else { Duration::ZERO };
     let mut record = CallRecord {
         id: call.id,
@@ -311,11 +335,11 @@ fn record_of(call: Call, end: CallEnd, reservation: Allocation, now: Timestamp) 
         memory_used: call.totals.memory_used,
         changes: call.changes,
         looks: call.looks,
-        amendments: call.plan.into_amendments(),
-        steps: call.steps,
+        amendments: call.plan.amendments().to_vec(),
+        steps: std::mem::take(&mut call.steps),
     };
-    record.amendments.extend(call.amendments);
-    if let Some(earlier) = call.earlier {
+    record.amendments.append(&mut call.amendments);
+    if let Some(earlier) = call.earlier.take() {
         add_earlier(&mut record, *earlier);
     }
     record

@@ -8,7 +8,7 @@ use windfall_core::{
 
 use crate::call::Call;
 use crate::event_queue::{Event, EventQueue, Token};
-use crate::function::Function;
+use crate::function::{Function, Head};
 use crate::gauges::{Gauge, Gauges};
 use crate::instance::Instance;
 use crate::ledger::Ledger;
@@ -34,10 +34,13 @@ pub struct Simulator<'a> {
     pub(crate) functions: Vec<Function>,
     pub(crate) nodes: Vec<Node>,
     /// Functions with waiting calls, by the arrival of the first one.
-    pub(crate) heads: Vec<(Timestamp, u32)>,
+    pub(crate) heads: Vec<Head>,
     pub(crate) gauges: Gauges,
     pub(crate) ledger: Ledger,
     pub(crate) stride: u32,
+    /// Whether calls can ever want more CPU than their node has: not where each holds its own and no
+    /// more is granted than there is.
+    pub(crate) can_compete: bool,
     pub(crate) cold_noise: Noise,
     pub(crate) sensor_noise: Noise,
     pub(crate) fault_noise: Noise,
@@ -80,6 +83,7 @@ impl<'a> Simulator<'a> {
             gauges: Gauges::default(),
             ledger: Ledger::default(),
             stride: stride(settings.cluster.nodes),
+            can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
             cold_noise: Noise::new(seed),
             sensor_noise: Noise::new(seed),
             fault_noise: Noise::new(seed),
@@ -149,6 +153,11 @@ impl<'a> Simulator<'a> {
         self.events
     }
 
+    /// Who is told what happens.
+    pub fn sink(&mut self) -> &mut (dyn TelemetrySink + 'a) {
+        self.sink.as_mut()
+    }
+
     /// When the last arrival may come at the latest.
     pub fn horizon(&self) -> Timestamp {
         self.workload.horizon()
@@ -173,8 +182,23 @@ impl<'a> Simulator<'a> {
 
     /// Runs until the last call has ended, and closes the last interval.
     pub fn run_to_end(&mut self) {
-        while !self.is_over() && self.step(Timestamp::MAX) {}
-        self.finish_intervals();
+        while self.run_some(u64::MAX) {}
+    }
+
+    /// Handles up to `most` events; false when the last call has ended and everything was told.
+    pub fn run_some(&mut self, most: u64) -> bool {
+        for _ in 0..most {
+            if self.is_over() || !self.step(Timestamp::MAX) {
+                self.finish_intervals();
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Events that are still to come.
+    pub fn pending_events(&self) -> usize {
+        self.queue.len()
     }
 
     /// Closes the interval under way: the last thing to do in a run.

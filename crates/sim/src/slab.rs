@@ -23,9 +23,11 @@ impl<T> Slab<T> {
         (self.places.len() - 1) as u32
     }
 
-    pub(crate) fn remove(&mut self, place: u32) -> T {
+    /// Empties a place without moving what was there: calls are large.
+    pub(crate) fn free(&mut self, place: u32) {
+        debug_assert!(self.places[place as usize].is_some(), "only an occupied place is emptied");
+        self.places[place as usize] = None;
         self.holes.push(place);
-        self.places[place as usize].take().expect("only an occupied place is emptied")
     }
 
     pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut T> {

@@ -59,17 +59,17 @@ impl Simulator<'_> {
         }
     }
 
-    /// What the sensors say of the window since the last look; nothing if telemetry was lost.
-    fn sense(&mut self, slot: u32) -> Option<Sensed> {
+    /// What the sensors say of the window since the last look.
+    fn sense(&mut self, slot: u32) -> Sensed {
         let now = self.now;
         let sensors = self.settings.sensors;
         let call = &mut self.calls[slot];
+        let window = now.since(call.looked.at);
         let draw = 16 + 4 * u64::from(call.looks);
         let loss = self.settings.faults.telemetry_loss;
         if loss > 0.0 && self.fault_noise.uniform(call.id.0, draw) < loss {
-            return None;
+            return Sensed::lost(window);
         }
-        let window = now.since(call.looked.at);
         let nanos = window.as_nanos().max(1) as f64;
         let used = (call.totals.cpu_used - call.looked.used) as f64 * 1e-3 / nanos;
         let relative = sensors.cpu_noise * self.sensor_noise.normal(call.id.0, draw);
@@ -79,12 +79,12 @@ impl Simulator<'_> {
         call.looked.at = now;
         call.looked.used = call.totals.cpu_used;
         call.looked.throttled = call.throttled;
-        Some(Sensed {
+        Sensed {
             window,
             cpu_used_cores: (used * (1.0 + relative) + jitter).clamp(0.0, call.grant.cpu.cores()),
             throttled_share: throttled.min(1.0),
             memory_mib: call.demand.memory_at(now.since(call.started_at)).mib(),
-        })
+        }
     }
 
     /// Takes back what the control calls back from other calls on `node`.

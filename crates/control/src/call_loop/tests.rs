@@ -1,1 +1,266 @@
 use super::*;
+use proptest::prelude::*;
+use windfall_core::conformance::{calls, outcome_of, running_calls};
+use windfall_core::{CallId, DecidedBy, PolicyError, Sensed};
+
+use crate::call_safeguards::{Floor, NAMES, SlackBudget};
+
+const NODE: NodeId = NodeId(0);
+
+/// Wishes in turn, at dispatch and at looks alike; nothing means that it fails.
+struct Script {
+    wishes: Vec<Option<CallDecision>>,
+    asked: usize,
+}
+
+impl Script {
+    fn next(&mut self) -> Result<CallDecision, PolicyError> {
+        let wish = self.wishes[self.asked % self.wishes.len()].clone();
+        self.asked += 1;
+        wish.ok_or_else(|| PolicyError { policy: "script".into(), problem: "no idea".into() })
+    }
+}
+
+impl CallPolicy for Script {
+    fn name(&self) -> &str {
+        "script"
+    }
+    fn size(&mut self, _call: &CallView) -> Result<CallDecision, PolicyError> {
+        self.next()
+    }
+    fn supervise(&mut self, _running: &RunningCall) -> Result<CallDecision, PolicyError> {
+        self.next()
+    }
+}
+
+fn script(wishes: Vec<Option<CallDecision>>) -> Box<Script> {
+    Box::new(Script { wishes, asked: 0 })
+}
+
+fn looped(wishes: Vec<Option<CallDecision>>) -> CallLoop {
+    CallLoop::new(script(wishes), CallSafeguardChain::default())
+}
+
+/// A wish that borrows from the pool and expects to run for 10 s.
+fn pooled(cpu_cores: f64) -> Option<CallDecision> {
+    let base = CallDecision::exactly(Allocation::new(1, 256), "scripted");
+    let expected_run = Some(Duration::from_secs(10));
+    Some(CallDecision { cpu_cores, beyond: Beyond::HarvestPool, expected_run, ..base })
+}
+
+fn call(id: u64) -> CallView {
+    CallView { id: CallId(id), ..calls().swap_remove(0) }
+}
+
+fn running(id: u64, grant: Allocation) -> RunningCall {
+    running_calls(&call(id), grant).swap_remove(1)
+}
+
+const ROOM: Allocation = Allocation::new(16_000, 16_384);
+
+fn begin(control: &mut CallLoop, id: u64) -> Allocation {
+    let plan = control.size(&call(id));
+    control.start(&call(id), &plan, NODE, ROOM).grant
+}
+
+#[test]
+fn a_call_at_its_reservation_leaves_no_trace() {
+    let mut control = looped(vec![Some(CallDecision::exactly(call(0).reservation, "fixed"))]);
+    assert_eq!(begin(&mut control, 0), call(0).reservation);
+    let mut changes = Vec::new();
+    control.close(&outcome_of(&call(0), call(0).reservation, false), &mut changes);
+    assert!(changes.is_empty() && control.pool(NODE).is_none());
+}
+
+#[test]
+fn failure_and_nonsense_get_the_users_size_and_then_a_rest() {
+    let mut wishes = vec![None, pooled(f64::NAN), pooled(-2.0)];
+    wishes.push(pooled(0.5));
+    let mut control = looped(wishes).with_quarantine(Quarantine::new(3, 2));
+    for id in 0..5 {
+        let plan = control.size(&call(id));
+        assert_eq!(plan.grant(), call(id).reservation);
+        assert!(matches!(plan.decided_by(), DecidedBy::Fallback(_)));
+    }
+    assert_eq!(*control.size(&call(5)).decided_by(), DecidedBy::Policy);
+    let counters = control.counters();
+    assert_eq!((counters.sized, counters.fallbacks, counters.quarantines), (6, 5, 1));
+}
+
+#[test]
+fn a_failing_look_never_leaves_a_call_below_its_reservation() {
+    let mut control = looped(vec![None]);
+    let look = control.look(&running(0, Allocation::new(200, 64)), &mut Vec::new());
+    assert_eq!(look.grant, call(0).reservation);
+    let look = control.look(&running(0, Allocation::new(2000, 64)), &mut Vec::new());
+    assert_eq!(look.grant, Allocation::new(2000, 256));
+}
+
+#[test]
+fn loans_follow_their_donor() {
+    // Donor 1 leaves 700m; borrower 2 wants 2 cores more than it reserves and gets those 700m.
+    let mut control = looped(vec![pooled(0.3), pooled(3.0), pooled(0.8), pooled(1.0)]);
+    assert_eq!(begin(&mut control, 1).cpu.get(), 300);
+    assert_eq!(begin(&mut control, 2).cpu.get(), 1700);
+
+    // The donor wants 500m back: the borrower keeps 200m of the loan.
+    let mut changes = Vec::new();
+    let look = control.look(&running(1, Allocation::new(300, 256)), &mut changes);
+    assert_eq!(look.grant.cpu.get(), 800);
+    let grants: Vec<_> = changes.iter().map(|c| (c.call, c.grant.cpu.get())).collect();
+    assert_eq!(grants, [(CallId(2), 1200)]);
+
+    // The donor ends: the borrower is back at its own reservation.
+    changes.clear();
+    control.close(&outcome_of(&call(1), look.grant, false), &mut changes);
+    let grants: Vec<_> = changes.iter().map(|c| (c.call, c.grant.cpu.get())).collect();
+    assert_eq!(grants, [(CallId(2), 1000)]);
+    assert!(control.pool(NODE).unwrap().is_empty());
+    assert_eq!(control.counters().recalls, 2);
+}
+
+#[test]
+fn without_a_pool_nothing_beyond_the_reservation_is_pooled() {
+    let mut control = looped(vec![pooled(3.0)]);
+    let plan = control.size(&call(1));
+    assert_eq!(control.coverage(NODE, &plan, call(1).now), 0.0);
+    assert_eq!(control.start(&call(1), &plan, NODE, ROOM).grant.cpu.get(), 1000);
+}
+
+#[test]
+fn a_start_is_limited_to_the_room_but_never_below_the_least() {
+    let wish = CallDecision::exactly(Allocation::new(3000, 256), "more");
+    let mut control = looped(vec![Some(wish)]);
+    let plan = control.size(&call(0));
+    let start = |control: &mut CallLoop, room| control.start(&call(0), &plan, NODE, room).grant;
+    assert_eq!(start(&mut control, Allocation::new(2500, 256)).cpu.get(), 2500);
+    assert_eq!(start(&mut control, Allocation::new(1000, 256)).cpu.get(), 1000);
+}
+
+#[test]
+fn coverage_counts_only_what_is_wanted() {
+    let mut control = looped(vec![pooled(0.5), pooled(2.0)]);
+    begin(&mut control, 1);
+    let plan = control.size(&call(2));
+    // 500m of the 1000m wanted, for the whole expected run.
+    assert!((control.coverage(NODE, &plan, call(2).now) - 0.5).abs() < 1e-9);
+}
+
+#[test]
+fn a_shadow_is_recorded_and_never_obeyed() {
+    let shadow = script(vec![pooled(0.1), None, pooled(f64::NAN)]);
+    let mut control = looped(vec![pooled(0.5)]).with_shadow(shadow);
+    let plan = control.size(&call(0));
+    assert_eq!((plan.grant().cpu.get(), plan.shadow()), (500, Some((0.1, 256.0))));
+    assert_eq!(control.size(&call(1)).shadow(), None);
+    assert_eq!(control.size(&call(2)).shadow(), None);
+}
+
+#[test]
+fn a_look_after_no_time_does_not_stop_time() {
+    let wish = pooled(0.5).map(|w| CallDecision { look_after: Some(Duration::ZERO), ..w });
+    let mut control = looped(vec![wish]);
+    let plan = control.size(&call(0));
+    assert_eq!(control.start(&call(0), &plan, NODE, ROOM).look_after, Some(SHORTEST_LOOK));
+}
+
+fn number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        8 => 0.0..12.0f64,
+        1 => prop::sample::select(vec![f64::NAN, -1.0, f64::INFINITY, 1e300, 0.0]),
+    ]
+}
+
+fn any_wish() -> impl Strategy<Value = Option<CallDecision>> {
+    let wish = (number(), number(), any::<bool>(), prop::option::of(0u64..200));
+    prop::option::weighted(0.95, wish).prop_map(|wish| {
+        wish.map(|(cpu_cores, mib, pools, look)| CallDecision {
+            cpu_cores,
+            memory_mib: mib * 100.0,
+            beyond: if pools { Beyond::HarvestPool } else { Beyond::FreeCapacity },
+            expected_run: look.map(Duration::from_secs),
+            look_after: look.map(Duration::from_millis),
+            why: "any",
+        })
+    })
+}
+
+proptest! {
+    /// Any policy on a node of 32 cores and 16 GiB: calls begin, are looked at, end, and give back.
+    #[test]
+    fn whatever_is_wished_the_promises_of_the_pool_hold(
+        wishes in prop::collection::vec(any_wish(), 1..40),
+        steps in prop::collection::vec((0u8..4, 0usize..16, 0.0..1.2f64), 1..120),
+        guarded: bool,
+    ) {
+        let rules: Vec<Box<dyn windfall_core::CallSafeguard>> = if guarded {
+            vec![Box::new(Floor::default()), Box::new(SlackBudget::default())]
+        } else {
+            Vec::new()
+        };
+        let mut control = CallLoop::new(script(wishes), CallSafeguardChain::new(rules));
+        let whole = Allocation::new(32_000, 16_384);
+        let mut held: Vec<(u64, Allocation)> = Vec::new();
+        let reservation = call(0).reservation;
+        let ceiling = call(0).ceiling;
+        let mut id = 0;
+        for (kind, which, load) in steps {
+            let granted = held.iter().fold(Allocation::ZERO, |sum, (_, grant)| sum + *grant);
+            let room = whole.saturating_sub(granted);
+            let mut changes = Vec::new();
+            if kind == 0 || held.is_empty() {
+                let plan = control.size(&call(id));
+                prop_assert!(plan.grant().fits(ceiling));
+                if !plan.least().fits(room) {
+                    continue;
+                }
+                let grant = control.start(&call(id), &plan, NODE, room).grant;
+                prop_assert!(grant.fits(plan.grant()) && plan.least().fits(grant));
+                prop_assert!(grant.fits(room));
+                held.push((id, grant));
+                id += 1;
+            } else if kind < 3 {
+                let which = which % held.len();
+                let (id, grant) = held[which];
+                let sensed = Sensed {
+                    window: Duration::from_millis(100),
+                    cpu_used_cores: grant.cpu.cores() * load.min(1.0),
+                    throttled_share: if load > 1.0 { 1.0 } else { 0.0 },
+                    memory_mib: grant.memory.mib() * 0.5,
+                };
+                let look = RunningCall { free_on_node: room, sensed, ..running(id, grant) };
+                let answer = control.look(&look, &mut changes);
+                prop_assert!(answer.grant.fits(ceiling), "{answer:?}");
+                let beyond_room = answer.grant.saturating_sub(grant.max(reservation));
+                prop_assert!(beyond_room.fits(room), "{answer:?} with {room} free");
+                held[which].1 = answer.grant;
+            } else {
+                let (id, grant) = held.swap_remove(which % held.len());
+                control.close(&outcome_of(&call(id), grant, false), &mut changes);
+            }
+            for change in changes {
+                let borrower = held.iter_mut().find(|(id, _)| CallId(*id) == change.call).unwrap();
+                let was = borrower.1;
+                prop_assert!(change.grant.fits(was), "a recall raised {was} to {}", change.grant);
+                prop_assert!(was.min(reservation).fits(change.grant), "below its own: {change:?}");
+                borrower.1 = change.grant;
+            }
+            if let Some(pool) = control.pool(NODE) {
+                prop_assert!(pool.balances(), "{pool:?}");
+                for (id, grant) in &held {
+                    let missing = reservation.saturating_sub(*grant);
+                    prop_assert_eq!(pool.put_by(CallId(*id)), missing, "what a donor lacks is in the pool");
+                    let borrowed = pool.borrowed_by(CallId(*id));
+                    prop_assert!(borrowed.fits(grant.saturating_sub(reservation)));
+                }
+            }
+        }
+        let mut changes = Vec::new();
+        for (id, grant) in held {
+            control.close(&outcome_of(&call(id), grant, false), &mut changes);
+        }
+        prop_assert!(control.pool(NODE).is_none_or(|p| p.is_empty() && p.lent() == Allocation::ZERO));
+        let known = |rule: &str| NAMES.contains(&rule);
+        prop_assert!(control.counters().amendments.keys().all(|rule| known(rule)));
+    }
+}

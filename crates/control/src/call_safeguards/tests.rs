@@ -1,1 +1,242 @@
 use super::*;
+use proptest::prelude::*;
+use windfall_core::conformance::{call_safeguard_suite, calls};
+use windfall_core::{
+    Allocation, CallDecision, CallPlan, CallSafeguardChain, CallView, Duration, NodeId,
+    RunningCall, Sensed,
+};
+
+#[test]
+fn every_rule_keeps_its_promises() {
+    call_safeguard_suite(&|| Box::new(Faasrm::default()));
+    call_safeguard_suite(&|| Box::new(Floor::default()));
+    call_safeguard_suite(&|| Box::new(SlackBudget::default()));
+    let preference = Preference::Reservation;
+    let strict = SlackSettings { preference, ..SlackSettings::default() };
+    call_safeguard_suite(&move || Box::new(SlackBudget::new(strict)));
+}
+
+fn call() -> CallView {
+    calls().swap_remove(0)
+}
+
+fn slack(settings: SlackSettings) -> CallSafeguardChain {
+    CallSafeguardChain::new(vec![Box::new(SlackBudget::new(settings))])
+}
+
+fn look_at(millis: u64, grant: Allocation, sensed: Sensed) -> RunningCall {
+    let call = call();
+    RunningCall {
+        id: call.id,
+        function: call.function,
+        node: NodeId(0),
+        now: call.now + Duration::from_millis(millis),
+        started_at: call.now,
+        input: None,
+        reservation: call.reservation,
+        ceiling: call.ceiling,
+        grant,
+        owed: Allocation::ZERO,
+        free_on_node: Allocation::new(8000, 8192),
+        waiting: 0,
+        actuation_delay: Duration::from_millis(10),
+        sensed,
+    }
+}
+
+fn sensed(cores: f64, throttled_share: f64, memory_mib: f64) -> Sensed {
+    let window = Duration::from_millis(100);
+    Sensed { window, cpu_used_cores: cores, throttled_share, memory_mib }
+}
+
+fn wish(cpu: u32, memory: u32) -> CallDecision {
+    CallDecision::exactly(Allocation::new(cpu, memory), "test")
+}
+
+fn rules(plan: &CallPlan) -> Vec<&str> {
+    plan.amendments().iter().map(|amendment| amendment.rule.as_ref()).collect()
+}
+
+#[test]
+fn a_trim_stops_at_the_slack_that_was_earned() {
+    // 600m at the start, 2 s run, nothing lost: 20 ms of budget over 110 ms.
+    let mut chain = slack(SlackSettings::default());
+    let running = look_at(2000, Allocation::new(600, 256), sensed(0.1, 0.0, 50.0));
+    let plan = chain.while_running(&running, &wish(1, 256)).unwrap();
+    assert_eq!(plan.grant().cpu.get(), 491); // 600 * (1 - 20/110)
+    assert_eq!(rules(&plan), ["slack-budget"]);
+    assert_eq!(plan.look_after(), Some(Duration::from_millis(100)));
+}
+
+#[test]
+fn a_saturated_call_gets_its_size_back_at_once() {
+    let mut chain = slack(SlackSettings::default());
+    let running = look_at(2000, Allocation::new(600, 256), sensed(0.6, 0.5, 50.0));
+    let plan = chain.while_running(&running, &wish(1, 256)).unwrap();
+    assert_eq!(plan.grant().cpu.get(), 1000);
+    // Half of 100 ms at 600m of 600m preferred: a tenth is charged, 5 ms. 21 - 5 = 16 ms are left.
+    let running = look_at(2100, Allocation::new(1000, 256), sensed(0.6, 0.0, 50.0));
+    let plan = chain.while_running(&running, &wish(1, 256)).unwrap();
+    assert_eq!(plan.grant().cpu.get(), 513); // 600 * (1 - 16/110), rounded up
+}
+
+#[test]
+fn a_call_below_its_reservation_is_looked_at_in_time() {
+    let mut chain = slack(SlackSettings::default());
+    let late = CallDecision { look_after: Some(Duration::from_secs(9)), ..wish(500, 256) };
+    let plan = chain.at_dispatch(&call(), &late).unwrap();
+    assert_eq!(plan.look_after(), Some(Duration::from_millis(100)));
+    let plan = chain.at_dispatch(&call(), &wish(500, 256)).unwrap();
+    assert_eq!(plan.look_after(), Some(Duration::from_millis(100)));
+    let plan = chain.at_dispatch(&call(), &wish(1000, 256)).unwrap();
+    assert_eq!(plan.look_after(), None);
+}
+
+#[test]
+fn memory_close_to_its_limit_grows_and_is_never_cut_below_use() {
+    let mut chain = slack(SlackSettings::default());
+    let running = look_at(100, Allocation::new(1000, 100), sensed(0.1, 0.0, 95.0));
+    let plan = chain.while_running(&running, &wish(1000, 10)).unwrap();
+    assert_eq!(plan.grant().memory.get(), 130);
+    let running = look_at(200, Allocation::new(1000, 200), sensed(0.1, 0.0, 95.0));
+    let plan = chain.while_running(&running, &wish(1000, 10)).unwrap();
+    assert_eq!(plan.grant().memory.get(), 105); // 95 * 1.1, rounded up
+}
+
+#[test]
+fn sensors_without_sense_bring_the_users_size() {
+    let mut chain = slack(SlackSettings::default());
+    let running = look_at(5000, Allocation::new(100, 100), sensed(f64::NAN, 0.0, 1.0));
+    let plan = chain.while_running(&running, &wish(1, 1)).unwrap();
+    assert_eq!(plan.grant(), call().reservation);
+}
+
+#[test]
+fn the_floor_holds_at_dispatch_and_while_running() {
+    let mut chain = CallSafeguardChain::new(vec![Box::new(Floor::default())]);
+    let plan = chain.at_dispatch(&call(), &wish(1, 1)).unwrap();
+    assert_eq!(plan.grant(), Allocation::new(50, 64));
+    assert_eq!(rules(&plan), ["floor", "floor"]);
+    let running = look_at(100, Allocation::new(50, 64), sensed(0.0, 0.0, 1.0));
+    assert_eq!(chain.while_running(&running, &wish(1, 1)).unwrap().grant(), plan.grant());
+}
+
+#[test]
+fn faasrm_calibrates_before_it_lets_anything_go() {
+    let mut chain = CallSafeguardChain::new(vec![Box::new(Faasrm::default())]);
+    let call = call();
+    let plan = chain.at_dispatch(&call, &wish(1, 1)).unwrap();
+    assert_eq!(plan.grant(), call.reservation);
+    assert_eq!(rules(&plan), ["faasrm", "faasrm"]);
+    // Half of the reservation used: 500m and 128 MiB, plus a level.
+    chain.at_end(&windfall_core::conformance::outcome_of(&call, plan.grant(), false));
+    let plan = chain.at_dispatch(&call, &wish(1, 1)).unwrap();
+    assert_eq!(plan.grant(), Allocation::new(600, 160));
+    let plan = chain.at_dispatch(&call, &wish(5000, 3000)).unwrap();
+    assert_eq!(plan.grant(), call.reservation);
+}
+
+#[test]
+fn names_are_a_closed_set_without_doubles() {
+    let mut names = NAMES.to_vec();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), NAMES.len());
+}
+
+/// Share of its time that a call may lose in these properties.
+const BETA: f64 = 0.02;
+
+/// A running call in steps of 1 ms: it wants `demand` of each step, gets what is in force, and loses
+/// the share of the step it would have needed more for. Changes come into force after `delay` steps.
+/// Tells how far the loss was ever ahead of `BETA` times the time run, in ms.
+fn worst_overdraft(
+    chain: &mut CallSafeguardChain,
+    first: u32,
+    delay: u64,
+    demand: &[u32],
+    wishes: &[(u32, u64)],
+) -> f64 {
+    let plan = chain.at_dispatch(&call(), &wish(first, 256)).unwrap();
+    let (mut grant, mut coming) = (plan.grant(), None);
+    let mut next_look = plan.look_after().map(|after| after.as_nanos() / 1_000_000);
+    let (mut lost, mut used, mut throttled, mut since) = (0.0, 0.0, 0u64, 0u64);
+    let mut wishes = wishes.iter().cycle();
+    let mut worst = 0.0f64;
+    for (now, &wanted) in demand.iter().enumerate() {
+        let now = now as u64;
+        if let Some((at, new)) = coming
+            && at == now
+        {
+            (grant, coming) = (new, None);
+        }
+        if next_look == Some(now) {
+            let window = Duration::from_millis(now - since);
+            let steps = (now - since) as f64;
+            let sensed = Sensed {
+                window,
+                cpu_used_cores: used / steps * 1e-3,
+                throttled_share: throttled as f64 / steps,
+                memory_mib: 1.0,
+            };
+            let actuation_delay = Duration::from_millis(delay);
+            let running = RunningCall { actuation_delay, ..look_at(now, grant, sensed) };
+            let &(cpu, look) = wishes.next().expect("cycles");
+            let look_after = Some(Duration::from_millis(look));
+            let plan =
+                chain.while_running(&running, &CallDecision { look_after, ..wish(cpu, 256) });
+            let plan = plan.unwrap();
+            let after = plan.look_after().expect("asked for").as_nanos() / 1_000_000;
+            (next_look, since, used, throttled) = (Some(now + after), now, 0.0, 0);
+            if delay == 0 {
+                grant = plan.grant()
+            } else {
+                coming = Some((now + delay, plan.grant()))
+            }
+        }
+        let got = wanted.min(grant.cpu.get());
+        used += f64::from(got);
+        if got < wanted {
+            throttled += 1;
+            lost += 1.0 - f64::from(got) / f64::from(wanted);
+        }
+        worst = worst.max(lost - BETA * (now + 1) as f64);
+    }
+    worst
+}
+
+proptest! {
+    #[test]
+    fn within_its_preference_no_call_loses_more_than_its_slack(
+        target in 1u32..=1000,
+        delay in 0u64..20,
+        shares in prop::collection::vec((prop_oneof![0u32..=100, Just(0), Just(100)], 1usize..200), 1..40),
+        wishes in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
+        saturated in prop::sample::select(vec![0.0, 0.02, 0.5]),
+    ) {
+        let demand: Vec<u32> = shares
+            .iter()
+            .flat_map(|&(share, length)| std::iter::repeat_n(target * share / 100, length))
+            .collect();
+        let settings = SlackSettings { beta: BETA, saturated, ..SlackSettings::default() };
+        let worst = worst_overdraft(&mut slack(settings), target, delay, &demand, &wishes);
+        prop_assert!(worst <= 1e-6, "{worst} ms more than the slack");
+    }
+
+    #[test]
+    fn with_the_reservation_preferred_that_holds_for_any_demand(
+        first in 1u32..=1000,
+        delay in 0u64..20,
+        shares in prop::collection::vec((0u32..=1000, 1usize..200), 1..40),
+        wishes in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
+    ) {
+        let demand: Vec<u32> = shares
+            .iter()
+            .flat_map(|&(wanted, length)| std::iter::repeat_n(wanted, length))
+            .collect();
+        let preference = Preference::Reservation;
+        let settings = SlackSettings { beta: BETA, preference, ..SlackSettings::default() };
+        let worst = worst_overdraft(&mut slack(settings), first, delay, &demand, &wishes);
+        prop_assert!(worst <= 1e-6, "{worst} ms more than the slack");
+    }
+}

@@ -130,7 +130,7 @@ pub(crate) struct Everything {
     pub(crate) intervals: Vec<IntervalRecord>,
 }
 
-impl TelemetrySink for &mut Everything {
+impl TelemetrySink for Everything {
     fn call(&mut self, call: &CallRecord) {
         self.calls.push(call.clone());
     }

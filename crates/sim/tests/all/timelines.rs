@@ -137,7 +137,7 @@ fn a_live_raise_of_cpu_speeds_up_what_is_left() {
         grant: Some(Allocation::new(500, 100)),
         look_after: Some(Duration::from_secs(2)),
         on_look: Box::new(|running| {
-            let sensed = running.sensed.unwrap();
+            let sensed = running.sensed;
             assert_eq!(sensed.throttled_share, 1.0);
             assert!((sensed.cpu_used_cores - 0.5).abs() < 0.05);
             (Allocation::new(2000, 100), None)

@@ -1,0 +1,248 @@
+//! What can be typed, and how it becomes a scenario.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use windfall_core::Duration;
+use windfall_scenario::Scenario;
+use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
+
+use crate::commands::compare;
+use crate::commands::{bench, completions, explain, policies, report, simulate, trace};
+
+/// A learning resource manager for serverless platforms.
+///
+/// Windfall learns what each function really needs, harvests what lies idle, lends it to functions
+/// that are short of it, and keeps latency behind safeguards that no policy can get around.
+#[derive(Parser)]
+#[command(version, max_term_width = 79, propagate_version = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run several policies on the same calls and compare them
+    Compare(compare::Arguments),
+    /// Run one policy and keep a journal of everything that happens
+    Simulate(simulate::Arguments),
+    /// Write the HTML report of a finished run or comparison again
+    Report(report::Arguments),
+    /// Tell what was seen, wanted, allowed and done at a tick or for a call
+    Explain(explain::Arguments),
+    /// Inspect, generate and convert traces
+    Trace(trace::Arguments),
+    /// Measure Windfall itself
+    Bench(bench::Arguments),
+    /// List the policies
+    Policies(policies::Arguments),
+    /// Print a completion script for a shell
+    Completions(completions::Arguments),
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For scripts
+    Json,
+    /// For spreadsheets
+    Csv,
+    /// For documents
+    Markdown,
+}
+
+/// Which world is run. Flags change what the scenario file says.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorldArguments {
+    /// Scenario file (TOML); flags below change what it says
+    #[arg(long, value_name = "FILE", help_heading = "World")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Trace file or directory instead of generated calls
+    #[arg(long, value_name = "PATH", help_heading = "World")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Minutes of the trace, e.g. 0-120, or how many to generate
+    #[arg(long, value_name = "MINUTES", help_heading = "World")]
+    pub(crate) minutes: Option<String>,
+    /// Number of functions at most
+    #[arg(long, value_name = "N", help_heading = "World")]
+    pub(crate) functions: Option<u32>,
+    /// Calls per hour to generate
+    #[arg(long, value_name = "N", help_heading = "World")]
+    pub(crate) calls_per_hour: Option<f64>,
+    /// Place calls in bursts inside their minute
+    #[arg(long, help_heading = "World")]
+    pub(crate) bursty: bool,
+    /// Thin functions that would keep more than 4 calls busy on average
+    #[arg(long, help_heading = "World")]
+    pub(crate) capped: bool,
+    /// Leave out the busiest function of the trace
+    #[arg(long, help_heading = "World")]
+    pub(crate) without_busiest: bool,
+    /// CPU that may be granted for each core there is
+    #[arg(long, value_name = "FACTOR", help_heading = "World")]
+    pub(crate) over_commit: Option<f64>,
+    /// Minutes at the beginning whose calls do not count
+    #[arg(long, value_name = "MINUTES", help_heading = "World")]
+    pub(crate) warm_up: Option<f64>,
+    /// A policy to ask beside the others and record, never obeyed
+    #[arg(long, value_name = "POLICY", help_heading = "World")]
+    pub(crate) shadow: Option<String>,
+}
+
+impl WorldArguments {
+    /// The scenario file, or the default one, with the flags on top.
+    pub(crate) fn scenario(&self) -> anyhow::Result<Scenario> {
+        let mut scenario = match &self.scenario {
+            Some(path) => read_scenario(path)?,
+            None => Scenario::default(),
+        };
+        if let Some(path) = &self.trace {
+            let options = ReadOptions::default();
+            scenario.trace = Source::File { path: path.clone(), options };
+            scenario.name = path.file_name().map_or_else(
+                || path.display().to_string(),
+                |name| name.to_string_lossy().into_owned(),
+            );
+        }
+        self.change_trace(&mut scenario.trace)?;
+        if let Some(factor) = self.over_commit {
+            if !(1.0..=1000.0).contains(&factor) {
+                bail!("--over-commit is {factor}, allowed is 1 to 1000");
+            }
+            scenario.over_commit_cpu = factor;
+        }
+        if let Some(minutes) = self.warm_up {
+            if !(0.0..=525_600.0).contains(&minutes) {
+                bail!("--warm-up is {minutes}, allowed is 0 to 525600 minutes");
+            }
+            scenario.warm_up = Duration::from_secs_f64(minutes * 60.0);
+        }
+        if self.shadow.is_some() {
+            scenario.shadow.clone_from(&self.shadow);
+        }
+        Ok(scenario)
+    }
+
+    fn change_trace(&self, source: &mut Source) -> anyhow::Result<()> {
+        match source {
+            Source::AzureLike(settings) => self.change_generated(settings),
+            Source::File { options, .. } => self.change_read(options),
+        }
+    }
+
+    fn change_generated(&self, settings: &mut AzureLikeSettings) -> anyhow::Result<()> {
+        for (given, flag) in
+            [(self.without_busiest, "--without-busiest"), (self.capped, "--capped")]
+        {
+            if given {
+                bail!("{flag} is for traces; generated functions are capped already");
+            }
+        }
+        if let Some(minutes) = &self.minutes {
+            let minutes: f64 = minutes
+                .parse()
+                .with_context(|| format!("--minutes is `{minutes}`, allowed is a number"))?;
+            settings.duration = Duration::from_secs_f64(minutes * 60.0);
+        }
+        settings.functions = self.functions.unwrap_or(settings.functions);
+        settings.calls_per_hour = self.calls_per_hour.unwrap_or(settings.calls_per_hour);
+        if self.bursty {
+            settings.placement = Placement::Bursty;
+        }
+        Ok(())
+    }
+
+    fn change_read(&self, options: &mut ReadOptions) -> anyhow::Result<()> {
+        if self.calls_per_hour.is_some() {
+            bail!("--calls-per-hour is for generated calls; a trace has its own");
+        }
+        if let Some(minutes) = &self.minutes {
+            options.window_minutes = Some(window(minutes)?);
+        }
+        if let Some(functions) = self.functions {
+            options.max_functions = Some(functions as usize);
+        }
+        if self.bursty {
+            options.placement = Placement::Bursty;
+        }
+        if self.capped {
+            options.caps = Some(Caps::default());
+        }
+        options.without_busiest |= self.without_busiest;
+        Ok(())
+    }
+}
+
+fn read_scenario(path: &Path) -> anyhow::Result<Scenario> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
+    Ok(Scenario::parse(&text, &name)?)
+}
+
+/// `60` is the first hour, `60-120` the second.
+fn window(text: &str) -> anyhow::Result<(u32, u32)> {
+    let parsed = match text.split_once('-') {
+        Some((from, to)) => from.trim().parse().ok().zip(to.trim().parse().ok()),
+        None => text.parse().ok().map(|to| (0, to)),
+    };
+    match parsed {
+        Some((from, to)) if from < to => Ok((from, to)),
+        _ => bail!("--minutes is `{text}`, allowed is e.g. 120 or 60-120"),
+    }
+}
+
+/// `5` are the seeds 1 to 5, `7,9` those two, `3-6` the range.
+pub(crate) fn seeds(text: &str) -> Result<Vec<u64>, String> {
+    let wrong = || format!("`{text}` is not a number, a list like 7,9 or a range like 3-6");
+    let number = |part: &str| part.trim().parse::<u64>().map_err(|_| wrong());
+    let seeds: Vec<u64> = if text.contains(',') {
+        text.split(',').map(number).collect::<Result<_, _>>()?
+    } else if let Some((from, to)) = text.split_once('-') {
+        (number(from)?..=number(to)?).collect()
+    } else {
+        (1..=number(text)?).collect()
+    };
+    if seeds.is_empty() || seeds.len() > 10_000 {
+        return Err(format!("`{text}` names {} seeds, allowed is 1 to 10000", seeds.len()));
+    }
+    Ok(seeds)
+}
+
+/// A load as typed.
+pub(crate) fn load(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|load| (0.01..=10.0).contains(load))
+        .ok_or_else(|| format!("`{text}` is not a load, allowed is 0.01 to 10"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn seeds_are_counted_listed_or_ranged() {
+        assert_eq!(seeds("3"), Ok(vec![1, 2, 3]));
+        assert_eq!(seeds("7,9"), Ok(vec![7, 9]));
+        assert_eq!(seeds("3-5"), Ok(vec![3, 4, 5]));
+        assert!(seeds("0").is_err() && seeds("x").is_err() && seeds("5-3").is_err());
+    }
+
+    #[test]
+    fn minutes_are_a_length_or_a_window() {
+        assert_eq!(window("120").unwrap(), (0, 120));
+        assert_eq!(window("60-120").unwrap(), (60, 120));
+        assert!(window("9-3").is_err());
+    }
+}

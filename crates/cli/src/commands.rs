@@ -1,0 +1,10 @@
+//! One file per subcommand.
+
+pub(crate) mod bench;
+pub(crate) mod compare;
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod policies;
+pub(crate) mod report;
+pub(crate) mod simulate;
+pub(crate) mod trace;

@@ -1,0 +1,32 @@
+//! `windfall bench`: Windfall measured by itself. Speed is told as a ratio to a baseline in the same
+//! process, because machines are noisy; memory as the peak of a process of its own.
+
+mod simulator;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+/// Measure Windfall itself.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Calls and events per second, memory, and the ratio to a bare event queue
+    Simulator(simulator::Arguments),
+    /// One part of the simulator benchmark, in a process of its own
+    #[command(hide = true)]
+    SimulatorPart(simulator::Part),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Command::Simulator(arguments) => simulator::run(arguments)?,
+        Command::SimulatorPart(part) => simulator::run_part(part)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,270 @@
+//! `windfall bench simulator`.
+//!
+//! Each part runs in a process of its own, so that its peak memory is its own. The bare loop is the
+//! event queue alone: it holds as many events as the simulator held on average and pops and pushes as
+//! many as the simulator handled, one thread, in the same process right after it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use windfall_control::CallLoop;
+use windfall_core::seed::mix;
+use windfall_core::{CallSafeguardChain, Duration, Seed, Timestamp};
+use windfall_policy::Fixed;
+use windfall_scenario::run::{reserved, simulator_settings};
+use windfall_scenario::{Scenario, size_cluster};
+use windfall_sim::Simulator;
+use windfall_telemetry::RunMetrics;
+use windfall_trace::{AzureLikeSettings, ReadOptions, Source};
+
+use crate::arguments::Format;
+use crate::output::{print, print_json};
+use crate::progress;
+
+/// Calls and events per second, memory, and the ratio to a bare event queue.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The trace; by default the 500-function Azure trace below $WINDFALL_DATA, else a generated one
+    #[arg(long, value_name = "PATH")]
+    trace: Option<PathBuf>,
+    /// Calls of the long generated run
+    #[arg(long, value_name = "N", default_value_t = 200_000_000)]
+    generated_calls: u64,
+    /// Repetitions; the best ratio counts, as noise only adds
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repeats: u32,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// One part of the benchmark.
+#[derive(Args)]
+pub(crate) struct Part {
+    #[arg(value_enum)]
+    kind: Kind,
+    #[arg(long)]
+    trace: Option<PathBuf>,
+    #[arg(long, default_value_t = 0)]
+    calls: u64,
+    #[arg(long, default_value_t = 1)]
+    repeats: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// No over-commit, load 0.5.
+    Uncontended,
+    /// Over-commit 2, load 1.0.
+    Contended,
+    /// Generated calls, load 0.5.
+    Generated,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Measured {
+    calls: u64,
+    events: u64,
+    seconds: f64,
+    calls_per_s: f64,
+    events_per_s: f64,
+    heap_seconds: f64,
+    ratio_to_heap: f64,
+    peak_mb: f64,
+}
+
+#[derive(Serialize)]
+struct Results {
+    trace: String,
+    uncontended: Measured,
+    contended: Measured,
+    generated: Measured,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let trace = arguments.trace.clone().or_else(default_trace);
+    let part = |kind: &str, calls: u64, repeats: u32| {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", "simulator-part", kind]);
+        command.args(["--calls", &calls.to_string(), "--repeats", &repeats.to_string()]);
+        if let Some(trace) = &trace {
+            command.arg("--trace").arg(trace);
+        }
+        let output = command.stderr(Stdio::inherit()).output()?;
+        if !output.status.success() {
+            bail!("the part `{kind}` of the benchmark failed");
+        }
+        serde_json::from_slice::<Measured>(&output.stdout).context("the part's answer")
+    };
+    let results = Results {
+        trace: trace.as_ref().map_or_else(
+            || "generated, because the 500-function trace is not there".to_owned(),
+            |path| path.display().to_string(),
+        ),
+        uncontended: part("uncontended", 0, arguments.repeats)?,
+        contended: part("contended", 0, arguments.repeats)?,
+        generated: part("generated", arguments.generated_calls, 1)?,
+    };
+    match arguments.format {
+        Format::Json => print_json(&results),
+        Format::Text | Format::Csv | Format::Markdown => print(&table(&results)),
+    }
+}
+
+fn table(results: &Results) -> String {
+    let mut text = format!(
+        "trace: {}\n{:12} {:>12} {:>12} {:>12} {:>10} {:>10}\n",
+        results.trace, "part", "calls", "calls/s", "events/s", "x heap", "peak MB"
+    );
+    for (name, part) in [
+        ("uncontended", &results.uncontended),
+        ("contended", &results.contended),
+        ("generated", &results.generated),
+    ] {
+        text += &format!(
+            "{name:12} {:>12} {:>12.0} {:>12.0} {:>10.2} {:>10.1}\n",
+            part.calls, part.calls_per_s, part.events_per_s, part.ratio_to_heap, part.peak_mb
+        );
+    }
+    text
+}
+
+/// The 500-function trace, where it can be found.
+fn default_trace() -> Option<PathBuf> {
+    let data =
+        std::env::var_os("WINDFALL_DATA").map_or_else(|| "../shared/data".into(), PathBuf::from);
+    Some(data.join("azure2019-joint-500fn-8h")).filter(|path| path.is_dir())
+}
+
+pub(super) fn run_part(part: &Part) -> anyhow::Result<()> {
+    let mut best: Option<Measured> = None;
+    for _ in 0..part.repeats.max(1) {
+        let measured = measure(part)?;
+        if best.as_ref().is_none_or(|best| measured.ratio_to_heap < best.ratio_to_heap) {
+            best = Some(measured);
+        }
+    }
+    if let Some(measured) = best {
+        print_json(&Measured { peak_mb: peak_mb().context("the peak memory")?, ..measured })?;
+    }
+    Ok(())
+}
+
+fn measure(part: &Part) -> anyhow::Result<Measured> {
+    let (scenario, load) = scenario_of(part);
+    let seed = Seed::new(1);
+    let reserved = reserved(beginning(&scenario.trace).open(seed)?.as_mut());
+    let mut workload = scenario.trace.open(seed)?;
+    let cluster = size_cluster(&reserved, load, scenario.node);
+    let settings = simulator_settings(&scenario, cluster);
+
+    let bar = progress::calls(part.calls.max(reserved.calls));
+    bar.set_message(format!("{:?}", part.kind).to_lowercase());
+    let mut metrics = RunMetrics::new(Timestamp::ZERO);
+    let control = CallLoop::new(Box::new(Fixed), CallSafeguardChain::default());
+    let mut simulator = Simulator::new(settings, workload.as_mut(), control, &mut metrics, seed);
+    let started = Instant::now();
+    let mut pending = 0.0;
+    let mut looks = 0u64;
+    while simulator.run_some(1 << 16) {
+        pending += simulator.pending_events() as f64;
+        looks += 1;
+        bar.set_position(simulator.ledger().arrived);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let (calls, events) = (simulator.ledger().arrived, simulator.events());
+    drop(simulator);
+    bar.finish_and_clear();
+    let heap_seconds = bare_heap(events, (pending / looks.max(1) as f64) as u64);
+    Ok(Measured {
+        calls,
+        events,
+        seconds,
+        calls_per_s: calls as f64 / seconds,
+        events_per_s: events as f64 / seconds,
+        heap_seconds,
+        ratio_to_heap: seconds / heap_seconds,
+        peak_mb: 0.0,
+    })
+}
+
+fn scenario_of(part: &Part) -> (Scenario, f64) {
+    let mut scenario = Scenario::default();
+    let load = match part.kind {
+        Kind::Uncontended => 0.5,
+        Kind::Contended => {
+            scenario.over_commit_cpu = 2.0;
+            1.0
+        }
+        Kind::Generated => 0.5,
+    };
+    if part.kind == Kind::Generated {
+        const CALLS_PER_HOUR: f64 = 1e7;
+        scenario.trace = Source::AzureLike(AzureLikeSettings {
+            functions: 500,
+            duration: Duration::from_secs_f64(part.calls as f64 / CALLS_PER_HOUR * 3600.0),
+            calls_per_hour: CALLS_PER_HOUR,
+            ..AzureLikeSettings::default()
+        });
+    } else if let Some(path) = &part.trace {
+        scenario.trace = Source::File { path: path.clone(), options: ReadOptions::default() };
+    } else {
+        scenario.trace = Source::AzureLike(AzureLikeSettings {
+            functions: 500,
+            duration: Duration::from_mins(480),
+            calls_per_hour: 380_000.0,
+            ..AzureLikeSettings::default()
+        });
+    }
+    (scenario, load)
+}
+
+/// Enough of a workload to know what its users reserve per second: half an hour of a generated one.
+fn beginning(source: &Source) -> Source {
+    match source {
+        Source::AzureLike(settings) => Source::AzureLike(AzureLikeSettings {
+            duration: settings.duration.min(Duration::from_mins(30)),
+            ..settings.clone()
+        }),
+        Source::File { .. } => source.clone(),
+    }
+}
+
+/// Seconds that a bare binary heap takes to pop and push `events` events while it holds `pending`.
+fn bare_heap(events: u64, pending: u64) -> f64 {
+    let mut heap = BinaryHeap::with_capacity(pending as usize + 1);
+    let mut draw = 1u64;
+    let mut next = || {
+        draw = mix(draw.wrapping_add(0x9e37_79b9_7f4a_7c15));
+        draw >> 30
+    };
+    for order in 0..pending.max(1) {
+        heap.push(Reverse((next(), order, 0u64)));
+    }
+    let started = Instant::now();
+    for order in 0..events {
+        if let Some(Reverse((at, ..))) = heap.pop() {
+            heap.push(Reverse((at + next(), pending + order, 0)));
+        }
+    }
+    black_box(&heap);
+    started.elapsed().as_secs_f64()
+}
+
+/// The highest resident memory of this process so far, in MB of a million bytes.
+fn peak_mb() -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")
+        .context("peak memory is read from /proc, which Linux has")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: f64 = line
+        .and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok())
+        .context("no VmHWM in /proc/self/status")?;
+    Ok(kib * 1024.0 / 1e6)
+}

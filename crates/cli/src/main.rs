@@ -1,0 +1,36 @@
+//! The `windfall` command. Standard output is data, standard error is conversation. Exit codes: 0 done,
+//! 1 the answer is "no", 2 it could not be done.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is where printing belongs")]
+
+mod arguments;
+mod commands;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match arguments.command {
+        Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::Simulate(arguments) => commands::simulate::run(&arguments),
+        Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Trace(arguments) => commands::trace::run(&arguments),
+        Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Policies(arguments) => commands::policies::run(&arguments),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::tell(&error);
+            ExitCode::from(2)
+        }
+    }
+}

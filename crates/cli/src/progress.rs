@@ -1,0 +1,28 @@
+//! Bars with rate and remaining time, on standard error and only where a person watches.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar over a known number of calls.
+pub(crate) fn calls(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{msg:24!} {bar:24} {percent:>3} %  {human_pos} calls  {per_sec:>14}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// A counter of calls where the total is not known.
+pub(crate) fn counter(message: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    let style = "{spinner} {msg}  {human_pos} calls  {per_sec}  {elapsed}";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.set_message(message);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn usual() -> ProgressStyle {
+    ProgressStyle::default_bar()
+}

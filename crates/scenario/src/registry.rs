@@ -1,0 +1,207 @@
+//! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
+
+use windfall_control::call_safeguards::Faasrm;
+use windfall_control::safeguards::{Capacity, FlapBudget, Limits, RateOfChange, StaleObservation};
+use windfall_core::peak_range::PeakSettings;
+use windfall_core::{CallPolicy, CallSafeguardChain, Policy, SafeguardChain, Seed};
+use windfall_policy::{
+    Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
+    SafeguardRandom,
+};
+
+/// Settings of one policy as written in a scenario, or nothing for its defaults.
+pub type PolicyTable = Option<toml::Table>;
+
+/// A policy with everything that belongs to it, ready to run.
+pub struct Assembled {
+    /// Decides per call.
+    pub call: Box<dyn CallPolicy>,
+    /// Judges its wishes.
+    pub call_safeguards: CallSafeguardChain,
+    /// Decides per tick, if the policy does.
+    pub tick: Option<Box<dyn Policy>>,
+    /// Judges those wishes.
+    pub tick_safeguards: SafeguardChain,
+}
+
+/// One name in the registry.
+pub struct PolicyEntry {
+    /// What users type.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Whether it is told the future: for reports only.
+    pub foresight: bool,
+    /// Whether it takes part unless a scenario says otherwise.
+    pub by_default: bool,
+    build: fn(&Parts<'_>) -> Result<Assembled, toml::de::Error>,
+}
+
+/// What a policy is built from.
+struct Parts<'a> {
+    table: &'a PolicyTable,
+    seed: Seed,
+}
+
+impl Parts<'_> {
+    /// The policy's settings: what the scenario says on top of the defaults.
+    fn settings<S: serde::de::DeserializeOwned + Default>(&self) -> Result<S, toml::de::Error> {
+        self.table.clone().map_or_else(|| Ok(S::default()), |table| table.try_into())
+    }
+
+    /// Refuses settings for a policy that has none.
+    fn no_settings(&self) -> Result<(), toml::de::Error> {
+        self.settings::<NoSettings>().map(|_| ())
+    }
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoSettings {}
+
+/// A policy that only sizes calls.
+fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
+    Assembled {
+        call: Box::new(call),
+        call_safeguards: CallSafeguardChain::default(),
+        tick: None,
+        tick_safeguards: SafeguardChain::default(),
+    }
+}
+
+/// A policy that decides at ticks, with every tick safeguard around it.
+fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> Assembled {
+    Assembled {
+        tick: Some(Box::new(tick)),
+        tick_safeguards: SafeguardChain::new(vec![
+            Box::new(StaleObservation::default()),
+            Box::new(Limits::default()),
+            Box::new(RateOfChange::default()),
+            Box::new(FlapBudget::default()),
+            Box::new(Capacity::default()),
+        ]),
+        ..sizes_calls(call)
+    }
+}
+
+/// All policies.
+pub const REGISTRY: &[PolicyEntry] = &[
+    PolicyEntry {
+        name: "fixed",
+        summary: "what the user reserves, for ever",
+        foresight: false,
+        by_default: true,
+        build: |parts| parts.no_settings().map(|()| sizes_calls(Fixed)),
+    },
+    PolicyEntry {
+        name: "safeguard-random",
+        summary: "a random size within FaaSRM's safeguard: what the safeguard alone is worth",
+        foresight: false,
+        by_default: true,
+        build: |parts| {
+            parts.no_settings()?;
+            let settings = PeakSettings::default();
+            let rules: Vec<Box<dyn windfall_core::CallSafeguard>> =
+                vec![Box::new(Faasrm::new(settings))];
+            Ok(Assembled {
+                call_safeguards: CallSafeguardChain::new(rules),
+                ..sizes_calls(SafeguardRandom::new(settings, parts.seed))
+            })
+        },
+    },
+    PolicyEntry {
+        name: "histogram",
+        summary: "p99 of the function's peaks plus a margin, per resource",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(sizes_calls(Histogram::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "oracle",
+        summary: "knows each call's demand and sets its size once; for reports only",
+        foresight: true,
+        by_default: true,
+        build: |parts| parts.no_settings().map(|()| sizes_calls(Oracle)),
+    },
+    PolicyEntry {
+        name: "greedy",
+        summary: "one step down when the last call used little, one step up when it used much",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(sizes_calls(Greedy::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "ensure",
+        summary: "raises CPU when calls run late, lowers it when CPU is scarce; sizes capacity",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(also_ticks(Ensure::new(parts.settings()?), EnsureScaling::default())),
+    },
+    PolicyEntry {
+        name: "libra",
+        summary: "harvest pool with predicted expiry and live reclaim",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(sizes_calls(Libra::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "queueing",
+        summary: "square-root staffing of warm instances with a cold-start lead; fixed sizes",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(also_ticks(Fixed, Queueing::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "keep-alive",
+        summary: "keeps idle instances for a fixed time; fixed sizes",
+        foresight: false,
+        by_default: false,
+        build: |parts| Ok(also_ticks(Fixed, KeepAlive::new(parts.settings()?))),
+    },
+];
+
+/// The entry called `name`.
+pub fn entry(name: &str) -> Option<&'static PolicyEntry> {
+    REGISTRY.iter().find(|entry| entry.name == name)
+}
+
+/// The names of all policies, for messages.
+pub fn names() -> String {
+    REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+}
+
+impl PolicyEntry {
+    /// A fresh policy of this kind.
+    pub fn assemble(&self, table: &PolicyTable, seed: Seed) -> Result<Assembled, toml::de::Error> {
+        (self.build)(&Parts { table, seed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windfall_core::conformance::call_policy_suite;
+
+    #[test]
+    fn every_name_is_unique_and_builds_with_its_defaults() {
+        for (place, entry) in REGISTRY.iter().enumerate() {
+            assert!(REGISTRY[..place].iter().all(|other| other.name != entry.name));
+            assert!(entry.assemble(&None, Seed::new(1)).is_ok(), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_policy_without_foresight_conforms() {
+        for entry in REGISTRY.iter().filter(|entry| !entry.foresight) {
+            call_policy_suite(&|| entry.assemble(&None, Seed::new(1)).expect("defaults").call);
+        }
+    }
+
+    #[test]
+    fn a_setting_that_the_policy_does_not_have_is_named() {
+        let table: toml::Table = "quantil = 0.9".parse().expect("a table");
+        let histogram = entry("histogram").expect("registered");
+        let problem = histogram.assemble(&Some(table), Seed::new(1)).err().expect("refused");
+        assert!(problem.to_string().contains("quantil"), "{problem}");
+    }
+}

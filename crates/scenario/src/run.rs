@@ -1,0 +1,239 @@
+//! One run: one policy on one load and one seed, to the last call.
+
+use windfall_control::{CallLoop, ControlLoop};
+use windfall_core::{
+    Allocation, CallRecord, Duration, Episodic, IntervalRecord, PlatformError, Seed, TelemetrySink,
+    TickRecord, Timestamp, Workload,
+};
+use windfall_sim::{Cluster, Ledger, Settings, Simulator};
+use windfall_telemetry::{RunDetail, RunLabel, RunMetrics, RunSummary};
+use windfall_trace::{TraceError, offered_load};
+
+use crate::cluster::{Reserved, size_cluster};
+use crate::registry::{Assembled, entry, names};
+use crate::settings::Scenario;
+
+/// Why a run could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Fatal: the workload could not be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// Fatal: no such policy.
+    #[error("there is no policy `{name}`; known are {known}")]
+    UnknownPolicy {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Fatal: the policy does not accept its settings.
+    #[error("policy {name}: {problem}")]
+    PolicySettings {
+        /// Whose.
+        name: String,
+        /// What it says.
+        problem: String,
+    },
+    /// Fatal: the platform gave up.
+    #[error(transparent)]
+    Platform(#[from] PlatformError),
+    /// Fatal: a call was lost or counted twice. This is a defect of ours.
+    #[error("the ledger does not balance: {0:?}")]
+    Unbalanced(Ledger),
+}
+
+/// What is to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// In which world.
+    pub scenario: &'a Scenario,
+    /// With which policy.
+    pub policy: &'a str,
+    /// At which load.
+    pub load: f64,
+    /// From which seed.
+    pub seed: u64,
+    /// Whether every change of a call's grant is kept for the journal.
+    pub keep_steps: bool,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct RunOutput {
+    /// In one row.
+    pub summary: RunSummary,
+    /// For the report.
+    pub detail: RunDetail,
+    /// The machines it ran on.
+    pub cluster: Cluster,
+    /// Where every call went.
+    pub ledger: Ledger,
+    /// Arrivals and events handled.
+    pub events: u64,
+}
+
+/// What users reserve over the whole of a workload; leaves it at its end.
+pub fn reserved(workload: &mut dyn Workload) -> Reserved {
+    let functions = workload.functions().iter();
+    let largest =
+        functions.fold(Allocation::ZERO, |largest, function| largest.max(function.reservation));
+    let offered = offered_load(workload);
+    Reserved {
+        calls: offered.calls,
+        cpu: offered.reserved_core_ns * 1e3,
+        memory: offered.reserved_mib_ns,
+        largest,
+        span: offered.span,
+    }
+}
+
+/// The simulator's settings for a scenario on `cluster`.
+pub fn simulator_settings(scenario: &Scenario, cluster: Cluster) -> Settings {
+    let platform = &scenario.platform;
+    let cluster = Cluster {
+        over_commit_cpu: scenario.over_commit_cpu,
+        over_commit_memory: scenario.over_commit_memory,
+        ..cluster
+    };
+    let most = Allocation::new((scenario.call_max_cores * 1e3) as u32, u32::MAX);
+    Settings {
+        ceiling: cluster.node.min(most),
+        placement: platform.placement,
+        scale_out: platform.scale_out,
+        concurrency: platform.concurrency,
+        keep_alive: platform.keep_alive,
+        cold_starts: platform.cold_starts,
+        queue_limit: platform.queue_limit,
+        actuation_delay: platform.actuation_delay,
+        sensors: platform.sensors,
+        faults: platform.faults,
+        cluster,
+        ..Settings::new(cluster.nodes, cluster.node)
+    }
+}
+
+impl Run<'_> {
+    /// Plays the run. `journal` sees everything, `progress` the number of calls that have ended.
+    pub fn play(
+        &self,
+        reserved: &Reserved,
+        workload: &mut dyn Workload,
+        journal: &mut dyn TelemetrySink,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<RunOutput, RunError> {
+        let (assembled, foresight) = self.assemble()?;
+        let cluster = size_cluster(reserved, self.load, self.scenario.node);
+        let mut settings = simulator_settings(self.scenario, cluster);
+        settings.foresight = foresight;
+        settings.keep_steps = self.keep_steps;
+        let names: Vec<String> =
+            workload.functions().iter().map(|function| function.name.clone()).collect();
+        let mut sink = Everyone {
+            metrics: RunMetrics::new(Timestamp::ZERO + self.scenario.warm_up),
+            journal,
+            progress,
+            ended: 0,
+        };
+        let seed = Seed::new(self.seed);
+        let mut control = CallLoop::new(assembled.call, assembled.call_safeguards);
+        if let Some((shadow, _)) = self.shadow()? {
+            control = control.with_shadow(shadow.call);
+        }
+        let mut simulator = Simulator::new(settings, workload, control, &mut sink, seed);
+        match assembled.tick {
+            None => simulator.run_to_end(),
+            Some(policy) => {
+                let control = ControlLoop::new(policy, assembled.tick_safeguards);
+                run_with_ticks(&mut simulator, control, self.scenario.tick)?;
+            }
+        }
+        let (ledger, events) = (simulator.ledger(), simulator.events());
+        drop(simulator);
+        if !ledger.balances() {
+            return Err(RunError::Unbalanced(ledger));
+        }
+        let label = self.label();
+        let summary = sink.metrics.summary(&label);
+        let detail = sink.metrics.detail(&label, &names);
+        Ok(RunOutput { summary, detail, cluster, ledger, events })
+    }
+
+    /// What tells this run from others.
+    pub fn label(&self) -> RunLabel {
+        RunLabel { policy: self.policy.to_owned(), load: self.load, seed: self.seed }
+    }
+
+    fn assemble(&self) -> Result<(Assembled, bool), RunError> {
+        self.assemble_policy(self.policy)
+    }
+
+    fn shadow(&self) -> Result<Option<(Assembled, bool)>, RunError> {
+        self.scenario.shadow.as_deref().map(|name| self.assemble_policy(name)).transpose()
+    }
+
+    fn assemble_policy(&self, name: &str) -> Result<(Assembled, bool), RunError> {
+        let entry = entry(name)
+            .ok_or_else(|| RunError::UnknownPolicy { name: name.to_owned(), known: names() })?;
+        let table = self.scenario.policy_settings.get(name).cloned();
+        let seed = Seed::new(self.seed).stream("policy");
+        let assembled = entry.assemble(&table, seed).map_err(|error| RunError::PolicySettings {
+            name: name.to_owned(),
+            problem: error.message().to_owned(),
+        })?;
+        Ok((assembled, entry.foresight))
+    }
+}
+
+/// Lets ticks happen every `every` until the last call has ended.
+fn run_with_ticks(
+    simulator: &mut Simulator<'_>,
+    mut control: ControlLoop,
+    every: Duration,
+) -> Result<(), PlatformError> {
+    let mut at = Timestamp::ZERO;
+    while !simulator.is_over() {
+        at += every;
+        simulator.advance_to(at)?;
+        let tick = control.tick(simulator)?;
+        simulator.sink().tick(&tick);
+    }
+    simulator.finish_intervals();
+    Ok(())
+}
+
+/// Tells metrics, journal and progress.
+struct Everyone<'a> {
+    metrics: RunMetrics,
+    journal: &'a mut dyn TelemetrySink,
+    progress: &'a mut dyn FnMut(u64),
+    ended: u64,
+}
+
+impl TelemetrySink for Everyone<'_> {
+    fn tick(&mut self, tick: &TickRecord) {
+        self.metrics.tick(tick);
+        self.journal.tick(tick);
+    }
+
+    fn call(&mut self, call: &CallRecord) {
+        self.metrics.call(call);
+        self.journal.call(call);
+        self.ended += 1;
+        if self.ended.is_multiple_of(1 << 14) {
+            (self.progress)(self.ended);
+        }
+    }
+
+    fn interval(&mut self, interval: &IntervalRecord) {
+        self.metrics.interval(interval);
+        self.journal.interval(interval);
+    }
+}
+
+/// A sink for runs that keep no journal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoJournal;
+
+impl TelemetrySink for NoJournal {}

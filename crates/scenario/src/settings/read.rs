@@ -1,0 +1,286 @@
+//! From text to a checked scenario, section by section.
+
+use std::path::PathBuf;
+
+use toml::de::{DeTable, DeValue};
+use windfall_core::{Allocation, Duration, Seed};
+use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
+use windfall_trace::{AzureLikeSettings, Caps, Placement as InMinute, ReadOptions, Source};
+
+use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
+use super::{PlatformSettings, Scenario};
+use crate::registry::{REGISTRY, entry, names};
+
+/// Reads a scenario, or tells everything that is wrong with it.
+pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
+    let mut problems = Problems::default();
+    let document = match DeTable::parse(text) {
+        Ok(document) => document.into_inner(),
+        Err(error) => {
+            let line = error.span().map(|span| line_of(text, span.start));
+            return Err(vec![Problem { line, message: error.message().to_owned() }]);
+        }
+    };
+    let mut top = Table::new("", text, document);
+    let mut scenario = Scenario::default();
+    if let Some(name) = top.text("name", &mut problems) {
+        scenario.name = name;
+    }
+    if let Some(table) = top.table("trace", &mut problems) {
+        scenario.trace = trace(table, &mut problems);
+    }
+    if let Some(table) = top.table("cluster", &mut problems) {
+        cluster(table, &mut scenario, &mut problems);
+    }
+    if let Some(table) = top.table("platform", &mut problems) {
+        scenario.platform = platform(table, &mut problems);
+    }
+    if let Some(table) = top.table("sensors", &mut problems) {
+        sensors(table, &mut scenario.platform.sensors, &mut problems);
+    }
+    if let Some(table) = top.table("faults", &mut problems) {
+        faults(table, &mut scenario.platform.faults, &mut problems);
+    }
+    if let Some(table) = top.table("run", &mut problems) {
+        run(table, &mut scenario, &mut problems);
+    }
+    policies(&mut top, text, &mut scenario, &mut problems);
+    top.finish(&mut problems);
+    if problems.found.is_empty() {
+        check(&scenario, &mut problems);
+    }
+    problems.found.sort_by_key(|problem| problem.line);
+    if problems.found.is_empty() { Ok(scenario) } else { Err(problems.found) }
+}
+
+fn trace(mut table: Table<'_, '_>, problems: &mut Problems) -> Source {
+    let path = table.text("path", problems);
+    let placement = table.choice(
+        "placement",
+        &[("uniform", InMinute::Uniform), ("bursty", InMinute::Bursty)],
+        problems,
+    );
+    let source = match path {
+        Some(path) => {
+            let options = read_options(&mut table, placement, problems);
+            Source::File { path: PathBuf::from(path), options }
+        }
+        None => Source::AzureLike(azure_like(&mut table, placement, problems)),
+    };
+    table.finish(problems);
+    source
+}
+
+fn azure_like(
+    table: &mut Table<'_, '_>,
+    placement: Option<InMinute>,
+    problems: &mut Problems,
+) -> AzureLikeSettings {
+    let usual = AzureLikeSettings::default();
+    AzureLikeSettings {
+        functions: table
+            .whole("functions", 1..=1_000_000, problems)
+            .map_or(usual.functions, |functions| functions as u32),
+        duration: table
+            .number("minutes", 1.0..=525_600.0, problems)
+            .map_or(usual.duration, |minutes| Duration::from_secs_f64(minutes * 60.0)),
+        calls_per_hour: table
+            .number("calls_per_hour", 1.0..=1e13, problems)
+            .unwrap_or(usual.calls_per_hour),
+        start_hour: table.number("start_hour", 0.0..=23.999, problems).unwrap_or(usual.start_hour),
+        placement: placement.unwrap_or(usual.placement),
+    }
+}
+
+fn read_options(
+    table: &mut Table<'_, '_>,
+    placement: Option<InMinute>,
+    problems: &mut Problems,
+) -> ReadOptions {
+    let usual = ReadOptions::default();
+    let whole = |value: &DeValue<'_>| as_number(value).map(|number| number as u32);
+    let window = table.list("window_minutes", "two whole numbers", problems, whole);
+    let busy = table.number("cap_busy", 0.01..=1e6, problems);
+    let busy_in_a_minute = table.number("cap_busy_in_a_minute", 0.01..=1e6, problems);
+    let caps = (busy.is_some() || busy_in_a_minute.is_some()).then(|| Caps {
+        busy: busy.unwrap_or(1e6),
+        busy_in_a_minute: busy_in_a_minute.unwrap_or(1e6),
+    });
+    ReadOptions {
+        placement: placement.unwrap_or(usual.placement),
+        caps,
+        huawei_scale: table
+            .number("huawei_scale", 1e-9..=1000.0, problems)
+            .unwrap_or(usual.huawei_scale),
+        window_minutes: window.and_then(|window| Some((*window.first()?, *window.get(1)?))),
+        max_functions: table
+            .whole("max_functions", 1..=1_000_000, problems)
+            .map(|functions| functions as usize),
+        without_busiest: table.truth("without_busiest", problems).unwrap_or(usual.without_busiest),
+        skip_incomplete: table.truth("skip_incomplete", problems).unwrap_or(usual.skip_incomplete),
+    }
+}
+
+fn cluster(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problems) {
+    let load = |value: &DeValue<'_>| as_number(value).filter(|load| (0.01..=10.0).contains(load));
+    if let Some(loads) = table.list("loads", "numbers from 0.01 to 10", problems, load) {
+        scenario.loads = loads;
+    }
+    let cores = table
+        .number("node_cores", 0.1..=1024.0, problems)
+        .unwrap_or_else(|| scenario.node.cpu.cores());
+    let gib = table
+        .number("node_memory_gib", 0.1..=65_536.0, problems)
+        .unwrap_or_else(|| scenario.node.memory.mib() / 1024.0);
+    scenario.node = Allocation::new((cores * 1e3).round() as u32, (gib * 1024.0).round() as u32);
+    if let Some(factor) = table.number("over_commit_cpu", 1.0..=1000.0, problems) {
+        scenario.over_commit_cpu = factor;
+    }
+    if let Some(factor) = table.number("over_commit_memory", 1.0..=1000.0, problems) {
+        scenario.over_commit_memory = factor;
+    }
+    if let Some(cores) = table.number("call_max_cores", 0.01..=1024.0, problems) {
+        scenario.call_max_cores = cores;
+    }
+    table.finish(problems);
+}
+
+fn platform(mut table: Table<'_, '_>, problems: &mut Problems) -> PlatformSettings {
+    let usual = PlatformSettings::default();
+    let placements = [
+        ("home-invoker", Placement::HomeInvoker),
+        ("least-loaded", Placement::LeastLoaded),
+        ("coverage-aware", Placement::CoverageAware),
+    ];
+    let scale_outs = [("per-call", ScaleOut::PerCall), ("on-tick", ScaleOut::OnTick)];
+    let settings = PlatformSettings {
+        placement: table.choice("placement", &placements, problems).unwrap_or(usual.placement),
+        scale_out: table.choice("scale_out", &scale_outs, problems).unwrap_or(usual.scale_out),
+        concurrency: table
+            .whole("concurrency", 1..=100_000, problems)
+            .map_or(usual.concurrency, |limit| limit as u32),
+        keep_alive: table
+            .number("keep_alive_seconds", 0.0..=31_536_000.0, problems)
+            .map_or(usual.keep_alive, Duration::from_secs_f64),
+        cold_starts: table.truth("cold_starts", problems).unwrap_or(usual.cold_starts),
+        queue_limit: table
+            .whole("queue_limit", 0..=u64::from(u32::MAX), problems)
+            .map(|limit| limit as u32),
+        actuation_delay: table
+            .number("actuation_delay_millis", 0.0..=3_600_000.0, problems)
+            .map_or(usual.actuation_delay, |millis| Duration::from_secs_f64(millis * 1e-3)),
+        ..usual
+    };
+    table.finish(problems);
+    settings
+}
+
+fn sensors(mut table: Table<'_, '_>, sensors: &mut Sensors, problems: &mut Problems) {
+    let share = 0.0..=1.0;
+    let Sensors { cpu_noise, cpu_jitter, peak_noise, memory_noise } = sensors;
+    for (key, value) in
+        [("cpu_noise", cpu_noise), ("peak_noise", peak_noise), ("memory_noise", memory_noise)]
+    {
+        *value = table.number(key, share.clone(), problems).unwrap_or(*value);
+    }
+    if let Some(millis) = table.number("cpu_jitter_millis", 0.0..=1000.0, problems) {
+        *cpu_jitter = Duration::from_secs_f64(millis * 1e-3);
+    }
+    table.finish(problems);
+}
+
+fn faults(mut table: Table<'_, '_>, faults: &mut Faults, problems: &mut Problems) {
+    let seconds = 1.0..=31_536_000.0;
+    faults.node_loss_every = table
+        .number("node_loss_every_seconds", seconds.clone(), problems)
+        .map(Duration::from_secs_f64);
+    faults.node_away = table
+        .number("node_away_seconds", seconds, problems)
+        .map_or(Duration::from_mins(5), Duration::from_secs_f64);
+    faults.telemetry_loss =
+        table.number("telemetry_loss", 0.0..=1.0, problems).unwrap_or(faults.telemetry_loss);
+    faults.slow_actuation =
+        table.number("slow_actuation", 0.0..=1.0, problems).unwrap_or(faults.slow_actuation);
+    table.finish(problems);
+}
+
+fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problems) {
+    let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
+    let known: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
+    let mut allowed = "names of policies".to_owned();
+    let policy = |value: &DeValue<'_>| text(value).filter(|name| entry(name).is_some());
+    // The list is read with the hint for its first unknown name; `check` names the rest.
+    if let Some(word) = table.first_unknown("policies", |value| policy(value).is_some())
+        && let Some(near) = nearest(&word, &known)
+    {
+        allowed = format!("names of policies (did you mean `{near}`?)");
+    }
+    if let Some(policies) = table.list("policies", &allowed, problems, policy) {
+        scenario.policies = policies;
+    }
+    let seed = |value: &DeValue<'_>| {
+        as_number(value).filter(|n| *n >= 0.0 && n.fract() == 0.0).map(|n| n as u64)
+    };
+    if let Some(seeds) = table.list("seeds", "whole numbers", problems, seed) {
+        scenario.seeds = seeds;
+    }
+    scenario.shadow = table.text("shadow", problems);
+    if let Some(seconds) = table.number("tick_seconds", 0.01..=86_400.0, problems) {
+        scenario.tick = Duration::from_secs_f64(seconds);
+    }
+    if let Some(minutes) = table.number("warm_up_minutes", 0.0..=525_600.0, problems) {
+        scenario.warm_up = Duration::from_secs_f64(minutes * 60.0);
+    }
+    table.finish(problems);
+}
+
+/// Settings of single policies, checked by building each policy with them.
+fn policies(top: &mut Table<'_, '_>, text: &str, scenario: &mut Scenario, problems: &mut Problems) {
+    let tables = top.free_tables("policies", problems);
+    let Ok(document) = text.parse::<toml::Table>() else { return };
+    let values = document.get("policies").and_then(toml::Value::as_table);
+    for (name, line) in tables {
+        let Some(policy) = entry(&name) else {
+            let message = format!("there is no policy `{name}`; known are {}", names());
+            problems.add(Some(line), message);
+            continue;
+        };
+        let table = values.and_then(|values| values.get(&name)).and_then(toml::Value::as_table);
+        match policy.assemble(&table.cloned(), Seed::new(0)) {
+            Ok(_) => {
+                scenario.policy_settings.insert(name, table.cloned().unwrap_or_default());
+            }
+            Err(error) => {
+                let told = error.message().replace('\n', " ");
+                problems.add(Some(line), format!("policies.{name}: {told}"));
+            }
+        }
+    }
+}
+
+/// What single values cannot tell: names, and knobs that contradict each other.
+pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
+    let known = |name: &String| entry(name).is_some();
+    let asked = scenario.policies.iter().chain(&scenario.shadow);
+    for name in asked.filter(|name| !known(name)) {
+        let message = format!("there is no policy `{name}`; known are {}", names());
+        problems.add(None, message);
+    }
+    if scenario.policies.is_empty() || scenario.loads.is_empty() || scenario.seeds.is_empty() {
+        problems.add(None, "policies, loads and seeds each need at least one".into());
+    }
+    let platform = &scenario.platform;
+    let sizes_calls = platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall;
+    let sizing = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
+    for name in scenario.policies.iter().filter(|name| sizing.contains(&name.as_str())) {
+        if !sizes_calls {
+            problems.add(
+                None,
+                format!(
+                    "{name} sizes single calls, which needs platform.concurrency = 1 and \
+                     platform.scale_out = \"per-call\""
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Many runs side by side: per load and policy the mean over seeds with its interval, and each policy
+//! paired with a baseline on the same seeds.
+//!
+//! Four policies are reference rows and always come first: `fixed` (no management at all),
+//! `safeguard-random` (what the safeguard alone is worth), `histogram` (the simplest thing that learns)
+//! and `oracle` (knows each call's demand; not attainable, and not a bound for live policies). A learned
+//! policy that does not beat the first three has shown nothing.
+
+pub mod number;
+pub mod tables;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::metric_table::{Direction, METRICS, Metric, metric};
+use crate::statistics::{Estimate, Paired};
+use crate::summary::RunSummary;
+
+/// Policies that give the others their meaning, in the order in which they are shown.
+pub const REFERENCES: [&str; 4] = ["fixed", "safeguard-random", "histogram", "oracle"];
+/// The reference that knows the future and is therefore never called the best.
+pub const ORACLE: &str = "oracle";
+/// The columns of the short tables.
+pub const HEADLINE: [&str; 8] = [
+    "slowdown_p99",
+    "bounded_slowdown_p99",
+    "rfet_mean",
+    "violation_share",
+    "harvested_violation_share",
+    "cold_share",
+    "oom_kills",
+    "core_seconds_granted",
+];
+
+/// All runs of a comparison, with what they say together.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// The policy the others are paired with.
+    pub baseline: String,
+    /// Every run.
+    pub rows: Vec<RunSummary>,
+    /// Means over seeds, by load, then references first, then by first appearance.
+    pub aggregates: Vec<Aggregate>,
+    /// Each policy against the baseline.
+    pub pairs: Vec<Pair>,
+}
+
+/// One policy at one load over all its seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Aggregate {
+    /// The load.
+    pub load: f64,
+    /// The policy.
+    pub policy: String,
+    /// Whether it is there to give the others their meaning.
+    pub is_reference: bool,
+    /// The seeds, rising.
+    pub seeds: Vec<u64>,
+    /// Means with intervals by metric; geometric for slowdowns and latencies.
+    pub metrics: BTreeMap<&'static str, Estimate>,
+}
+
+impl Aggregate {
+    /// The mean of one metric over the seeds.
+    pub fn mean(&self, key: &str) -> Option<f64> {
+        self.metrics.get(key).map(|estimate| estimate.mean)
+    }
+}
+
+/// One metric of one policy against the baseline, seed by seed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair {
+    /// The load.
+    pub load: f64,
+    /// The policy.
+    pub policy: String,
+    /// What it is compared with.
+    pub baseline: String,
+    /// In which metric.
+    pub metric: &'static str,
+    /// The outcome.
+    #[serde(flatten)]
+    pub outcome: Paired,
+}
+
+impl Comparison {
+    /// Aggregates `rows` and pairs every policy with `baseline`. Runs without a partner on the same load
+    /// and seed are aggregated but not paired.
+    pub fn new(rows: Vec<RunSummary>, baseline: &str) -> Self {
+        let mut aggregates = Vec::new();
+        let mut pairs = Vec::new();
+        for load in loads(&rows) {
+            let at_load: Vec<&RunSummary> = rows.iter().filter(|row| row.load == load).collect();
+            let theirs = of_policy(&at_load, baseline);
+            for policy in policies_in_order(&at_load) {
+                let ours = of_policy(&at_load, &policy);
+                if policy != baseline {
+                    pairs.extend(paired(load, &policy, baseline, &ours, &theirs));
+                }
+                aggregates.push(aggregate(load, policy, &ours));
+            }
+        }
+        Self { baseline: baseline.to_owned(), rows, aggregates, pairs }
+    }
+
+    /// The loads, rising.
+    pub fn loads(&self) -> Vec<f64> {
+        loads(&self.rows)
+    }
+
+    /// The policies at one load, in the order in which they are shown.
+    pub fn at(&self, load: f64) -> impl Iterator<Item = &Aggregate> {
+        self.aggregates.iter().filter(move |aggregate| aggregate.load == load)
+    }
+
+    /// How `policy` fares against the baseline.
+    pub fn pair(&self, load: f64, policy: &str, key: &str) -> Option<&Pair> {
+        self.pairs
+            .iter()
+            .find(|pair| pair.load == load && pair.policy == policy && pair.metric == key)
+    }
+
+    /// The best mean of a metric at a load; the oracle does not take part, because it knows the future,
+    /// and a column in which all are equal has no best.
+    pub fn best(&self, load: f64, key: &str) -> Option<f64> {
+        let direction = metric(key)?.direction;
+        let values: Vec<f64> = self
+            .at(load)
+            .filter(|aggregate| aggregate.policy != ORACLE)
+            .filter_map(|aggregate| aggregate.mean(key))
+            .collect();
+        let least = values.iter().copied().min_by(f64::total_cmp)?;
+        let most = values.iter().copied().max_by(f64::total_cmp)?;
+        match direction {
+            Direction::Lower if least < most => Some(least),
+            Direction::Higher if least < most => Some(most),
+            _ => None,
+        }
+    }
+
+    /// As JSON: `rows[]`, `aggregates[]`, `pairs[]`.
+    pub fn to_json(&self) -> serde_json::Value {
+        // Only numbers and text: there is nothing in it that JSON cannot hold.
+        serde_json::to_value(self).expect("a comparison is plain data")
+    }
+}
+
+fn loads(rows: &[RunSummary]) -> Vec<f64> {
+    let mut loads: Vec<f64> = rows.iter().map(|row| row.load).collect();
+    loads.sort_by(f64::total_cmp);
+    loads.dedup();
+    loads
+}
+
+fn of_policy<'a>(rows: &[&'a RunSummary], policy: &str) -> Vec<&'a RunSummary> {
+    rows.iter().copied().filter(|row| row.policy == policy).collect()
+}
+
+fn policies_in_order(rows: &[&RunSummary]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for row in rows {
+        if !names.contains(&row.policy) {
+            names.push(row.policy.clone());
+        }
+    }
+    // Stable: policies that are no reference stay in the order in which they came.
+    names.sort_by_key(|name| {
+        REFERENCES.iter().position(|reference| reference == name).unwrap_or(REFERENCES.len())
+    });
+    names
+}
+
+fn aggregate(load: f64, policy: String, rows: &[&RunSummary]) -> Aggregate {
+    let mut seeds: Vec<u64> = rows.iter().map(|row| row.seed).collect();
+    seeds.sort_unstable();
+    let metrics =
+        METRICS.iter().filter_map(|metric| Some((metric.key, estimate(metric, rows)?))).collect();
+    let is_reference = REFERENCES.contains(&policy.as_str());
+    Aggregate { load, policy, is_reference, seeds, metrics }
+}
+
+fn estimate(metric: &Metric, rows: &[&RunSummary]) -> Option<Estimate> {
+    let samples: Vec<f64> = rows.iter().map(|row| (metric.read)(row)).collect();
+    let geometric = metric.is_geometric.then(|| Estimate::geometric(&samples)).flatten();
+    geometric.or_else(|| Estimate::of(&samples))
+}
+
+fn paired(
+    load: f64,
+    policy: &str,
+    baseline: &str,
+    ours: &[&RunSummary],
+    theirs: &[&RunSummary],
+) -> Vec<Pair> {
+    let partners: Vec<(&RunSummary, &RunSummary)> = ours
+        .iter()
+        .filter_map(|our| {
+            let their = theirs.iter().find(|their| their.seed == our.seed)?;
+            Some((*our, *their))
+        })
+        .collect();
+    let judged = METRICS.iter().filter(|metric| metric.direction != Direction::Neither);
+    judged
+        .filter_map(|metric| {
+            let values: Vec<(f64, f64)> = partners
+                .iter()
+                .map(|(our, their)| ((metric.read)(our), (metric.read)(their)))
+                .collect();
+            Some(Pair {
+                load,
+                policy: policy.to_owned(),
+                baseline: baseline.to_owned(),
+                metric: metric.key,
+                outcome: Paired::of(&values, metric.direction == Direction::Lower)?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn row(policy: &str, load: f64, seed: u64, p99: f64) -> RunSummary {
+        RunSummary {
+            policy: policy.to_owned(),
+            load,
+            seed,
+            calls: 1000,
+            slowdown_p99: p99,
+            bounded_slowdown_p99: p99 / 2.0,
+            rfet_mean: 1.0 + p99 / 1000.0,
+            core_seconds_granted: 5000.0 - p99,
+            ..RunSummary::default()
+        }
+    }
+
+    #[test]
+    fn references_come_first_and_in_their_order() {
+        let rows = ["libra", "oracle", "ensure", "histogram", "fixed"]
+            .map(|policy| row(policy, 0.8, 1, 10.0));
+        let comparison = Comparison::new(rows.to_vec(), "fixed");
+        let order: Vec<&str> = comparison.at(0.8).map(|one| one.policy.as_str()).collect();
+        assert_eq!(order, ["fixed", "histogram", "oracle", "libra", "ensure"]);
+    }
+
+    #[test]
+    fn slowdowns_are_averaged_as_factors_and_paired_by_seed() {
+        let rows = vec![
+            row("fixed", 0.8, 1, 10.0),
+            row("fixed", 0.8, 2, 1000.0),
+            row("libra", 0.8, 2, 500.0),
+            row("libra", 0.8, 1, 5.0),
+            row("libra", 0.8, 9, 1.0),
+        ];
+        let comparison = Comparison::new(rows, "fixed");
+        let fixed = comparison.at(0.8).next().unwrap();
+        assert!((fixed.mean("slowdown_p99").unwrap() - 100.0).abs() < 1e-9);
+        let pair = comparison.pair(0.8, "libra", "slowdown_p99").unwrap();
+        assert_eq!((pair.outcome.wins, pair.outcome.losses), (2, 0));
+        assert!((pair.outcome.ratio.unwrap().mean - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_oracle_is_never_the_best_and_equals_have_none() {
+        let rows =
+            vec![row("oracle", 0.8, 1, 1.0), row("fixed", 0.8, 1, 9.0), row("a", 0.8, 1, 3.0)];
+        let comparison = Comparison::new(rows, "fixed");
+        assert_eq!(comparison.best(0.8, "slowdown_p99"), Some(3.0));
+        assert_eq!(comparison.best(0.8, "oom_kills"), None);
+        assert_eq!(comparison.best(0.8, "core_seconds_used"), None, "it judges nothing");
+    }
+
+    #[test]
+    fn json_has_the_three_parts() {
+        let json = Comparison::new(vec![row("fixed", 0.8, 1, 9.0)], "fixed").to_json();
+        assert_eq!(json["rows"][0]["slowdown_p99"], 9.0);
+        assert_eq!(json["aggregates"][0]["metrics"]["slowdown_p99"]["mean"], 9.0);
+        assert!(json["pairs"].as_array().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,273 @@
+//! Reading a journal, line by line, with errors that say where and what.
+
+use std::io::{self, BufRead, Read};
+
+use serde::Deserialize;
+use windfall_core::{CallRecord, IntervalRecord};
+
+use super::{EndCounts, RunManifest, SCHEMA_VERSION, TickEntry};
+
+/// Longer lines are not ours; a tick over ten thousand functions takes about 6 MB.
+const LONGEST_LINE: u64 = 64 << 20;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Entry {
+    /// A tick was carried out.
+    Tick(Box<TickEntry>),
+    /// A call ended.
+    Call(Box<CallRecord>),
+    /// A stretch of time passed.
+    Interval(IntervalRecord),
+    /// The journal is complete.
+    End(EndCounts),
+}
+
+/// Why a journal cannot be read. All are fatal for the journal, not for the program.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Fatal: the file cannot be read.
+    #[error("line {line}: {source}")]
+    Io {
+        /// Where.
+        line: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// Fatal: nothing in it.
+    #[error("the journal is empty")]
+    Empty,
+    /// Fatal: written by another version.
+    #[error("the journal has schema {found}, this program reads schema {SCHEMA_VERSION}")]
+    Schema {
+        /// The version it has.
+        found: u64,
+    },
+    /// Fatal: not a line of a journal.
+    #[error("line {line}: {problem}")]
+    Malformed {
+        /// Where.
+        line: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Fatal: the last line breaks off.
+    #[error("line {line}: the line breaks off; the run was interrupted while writing it")]
+    Truncated {
+        /// Where.
+        line: u64,
+    },
+    /// Fatal: a line longer than any we write.
+    #[error("line {line}: longer than {LONGEST_LINE} bytes")]
+    TooLong {
+        /// Where.
+        line: u64,
+    },
+    /// Fatal: the last line counts something else than was read.
+    #[error("line {line}: the journal should hold {counted:?}, but holds {read:?}")]
+    Counts {
+        /// Where.
+        line: u64,
+        /// What the last line says.
+        counted: EndCounts,
+        /// What was there.
+        read: EndCounts,
+    },
+}
+
+impl JournalError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Schema { found } if *found > u64::from(SCHEMA_VERSION) => {
+                Some("it was written by a newer windfall; update this one")
+            }
+            Self::Schema { .. } => Some("run the command in its manifest again to get a new one"),
+            Self::Truncated { .. } => Some("everything before that line can be used"),
+            Self::Malformed { line: 1, .. } => {
+                Some("is this a journal? its first line must be {\"manifest\":…}")
+            }
+            Self::Counts { .. } => Some("lines were removed or added after the run"),
+            Self::Io { .. } | Self::Empty | Self::Malformed { .. } | Self::TooLong { .. } => None,
+        }
+    }
+}
+
+/// Reads a journal and never holds more than one line of it.
+#[derive(Debug)]
+pub struct JournalReader<R> {
+    from: R,
+    line: u64,
+    manifest: RunManifest,
+    read: EndCounts,
+    is_over: bool,
+}
+
+#[derive(Deserialize)]
+struct FirstLine {
+    manifest: serde_json::Value,
+}
+
+impl<R: BufRead> JournalReader<R> {
+    /// Reads the manifest and stands before the first record.
+    pub fn open(mut from: R) -> Result<Self, JournalError> {
+        let Some(bytes) = next_line(&mut from, 1)? else { return Err(JournalError::Empty) };
+        let first: FirstLine = parse(&bytes, 1)?;
+        // The version first: a later schema may look quite different.
+        let found = first.manifest.get("schema").and_then(serde_json::Value::as_u64);
+        match found {
+            Some(found) if found == u64::from(SCHEMA_VERSION) => {}
+            Some(found) => return Err(JournalError::Schema { found }),
+            None => {
+                let problem = "the manifest has no schema version".to_owned();
+                return Err(JournalError::Malformed { line: 1, problem });
+            }
+        }
+        let manifest = serde_json::from_value(first.manifest)
+            .map_err(|error| JournalError::Malformed { line: 1, problem: error.to_string() })?;
+        Ok(Self { from, line: 1, manifest, read: EndCounts::default(), is_over: false })
+    }
+
+    /// What the run was.
+    pub fn manifest(&self) -> &RunManifest {
+        &self.manifest
+    }
+
+    fn entry(&mut self) -> Result<Option<Entry>, JournalError> {
+        self.line += 1;
+        let line = self.line;
+        let Some(bytes) = next_line(&mut self.from, line)? else { return Ok(None) };
+        let entry: Entry = parse(&bytes, line)?;
+        match &entry {
+            Entry::Tick(_) => self.read.ticks += 1,
+            Entry::Call(_) => self.read.calls += 1,
+            Entry::Interval(_) => self.read.intervals += 1,
+            Entry::End(counted) if *counted != self.read => {
+                return Err(JournalError::Counts { line, counted: *counted, read: self.read });
+            }
+            Entry::End(_) => {}
+        }
+        Ok(Some(entry))
+    }
+}
+
+impl<R: BufRead> Iterator for JournalReader<R> {
+    type Item = Result<Entry, JournalError>;
+
+    /// The next record; nothing after the end or after an error.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let entry = self.entry().transpose();
+        self.is_over =
+            !matches!(entry, Some(Ok(Entry::Tick(_) | Entry::Call(_) | Entry::Interval(_))));
+        entry
+    }
+}
+
+/// Reads a whole journal from bytes and says how much it holds. Must never panic; the entry point for
+/// fuzzing.
+pub fn read_bytes(bytes: &[u8]) -> Result<EndCounts, JournalError> {
+    let mut reader = JournalReader::open(bytes)?;
+    for entry in &mut reader {
+        entry?;
+    }
+    Ok(reader.read)
+}
+
+fn next_line(from: &mut impl BufRead, line: u64) -> Result<Option<Vec<u8>>, JournalError> {
+    let mut bytes = Vec::new();
+    from.by_ref()
+        .take(LONGEST_LINE)
+        .read_until(b'\n', &mut bytes)
+        .map_err(|source| JournalError::Io { line, source })?;
+    match bytes.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(bytes)),
+        Some(_) if bytes.len() as u64 == LONGEST_LINE => Err(JournalError::TooLong { line }),
+        Some(_) if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok() => {
+            Ok(Some(bytes))
+        }
+        Some(_) => Err(JournalError::Truncated { line }),
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8], line: u64) -> Result<T, JournalError> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| JournalError::Malformed { line, problem: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use windfall_core::{TelemetrySink, TickRecord};
+
+    use super::super::{JournalKinds, JournalWriter};
+    use super::*;
+    use crate::sample::{amendment, call};
+
+    fn journal() -> Vec<u8> {
+        let manifest =
+            RunManifest { policy: "libra".to_owned(), seed: 7, ..RunManifest::default() };
+        let mut writer = JournalWriter::new(Vec::new(), &manifest, JournalKinds::ALL);
+        writer.tick(&TickRecord::default());
+        let mut first = call(0, 1.0);
+        first.wanted = (f64::NAN, 512.0);
+        first.amendments.push(amendment("margin"));
+        writer.call(&first);
+        writer.call(&call(1, 2.0));
+        writer.interval(&IntervalRecord::default());
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let bytes = journal();
+        let mut reader = JournalReader::open(bytes.as_slice()).unwrap();
+        assert_eq!((reader.manifest().seed, reader.manifest().schema), (7, SCHEMA_VERSION));
+        let entries: Vec<Entry> = reader.by_ref().map(Result::unwrap).collect();
+        assert_eq!(entries.len(), 5);
+        assert_eq!(entries[2], Entry::Call(Box::new(call(1, 2.0))));
+        let Entry::Call(odd) = &entries[1] else { panic!("{:?}", entries[1]) };
+        assert!(odd.wanted.0.is_nan() && odd.wanted.1 == 512.0);
+    }
+
+    #[test]
+    fn the_same_run_gives_the_same_bytes() {
+        assert_eq!(journal(), journal());
+    }
+
+    #[test]
+    fn problems_are_named_with_their_line_and_a_hint() {
+        let whole = journal();
+        let error = read_bytes(&whole[..whole.len() - 9]).unwrap_err();
+        assert!(error.to_string().starts_with("line 6: the line breaks off"), "{error}");
+        assert!(error.hint().is_some());
+        let newer =
+            String::from_utf8(whole.clone()).unwrap().replace("\"schema\":1", "\"schema\":9");
+        let error = read_bytes(newer.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "the journal has schema 9, this program reads schema 1");
+        assert!(error.hint().unwrap().contains("newer"));
+        assert!(matches!(read_bytes(b""), Err(JournalError::Empty)));
+        assert!(read_bytes(b"hello\n").unwrap_err().hint().unwrap().contains("is this a journal"));
+        let text = String::from_utf8(whole).unwrap();
+        let shorter: Vec<&str> = text.lines().filter(|line| !line.contains("\"id\":1,")).collect();
+        let error = read_bytes((shorter.join("\n") + "\n").as_bytes()).unwrap_err();
+        assert!(matches!(error, JournalError::Counts { line: 5, .. }), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(cut in 0_usize..2000, place in 0_usize..2000, byte: u8) {
+            let mut bytes = journal();
+            bytes.truncate(cut);
+            if let Some(old) = bytes.get_mut(place) {
+                *old = byte;
+            }
+            let _ = read_bytes(&bytes);
+        }
+    }
+}

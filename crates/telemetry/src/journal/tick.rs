@@ -1,0 +1,78 @@
+//! A tick as it is read back. A `Plan` is permission to act and only the safeguard chain makes one, so a
+//! journal gives its contents in other clothes.
+
+use serde::{Deserialize, Serialize};
+use windfall_core::{
+    Amendment, DecidedBy, Duration, FunctionId, Instances, Mebibytes, MilliCpu, Observation,
+    Receipt, Setting,
+};
+
+/// One tick: what was seen, wanted, allowed and done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TickEntry {
+    /// What was seen.
+    pub observation: Observation,
+    /// What was wanted.
+    pub decision: Wish,
+    /// By whom.
+    pub decided_by: DecidedBy,
+    /// What was allowed.
+    pub plan: Allowed,
+    /// What was done.
+    pub receipt: Receipt,
+    /// What a second policy would have wanted.
+    pub shadow: Option<Wish>,
+}
+
+/// What a policy wanted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Per function.
+    pub targets: Vec<WishedTarget>,
+    /// In one sentence.
+    pub reason: String,
+}
+
+/// What a policy wanted for one function. A number that is missing was not a number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WishedTarget {
+    /// Which function.
+    pub function: FunctionId,
+    /// Instances.
+    pub instances: Setting<Option<f64>>,
+    /// CPU, cores.
+    pub cpu_cores: Setting<Option<f64>>,
+    /// Memory, MiB.
+    pub memory_mib: Setting<Option<f64>>,
+    /// Calls per instance.
+    pub concurrency: Setting<Option<f64>>,
+    /// How long idle instances stay.
+    pub keep_alive: Setting<Duration>,
+}
+
+/// What the safeguards allowed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Allowed {
+    /// Per function.
+    pub targets: Vec<AllowedTarget>,
+    /// Where they stepped in.
+    pub amendments: Vec<Amendment>,
+}
+
+/// What was allowed for one function.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AllowedTarget {
+    /// Which function.
+    pub function: FunctionId,
+    /// Instances.
+    pub instances: Setting<Instances>,
+    /// CPU.
+    pub cpu: Setting<MilliCpu>,
+    /// Memory.
+    pub memory: Setting<Mebibytes>,
+    /// Calls per instance.
+    pub concurrency: Setting<Instances>,
+    /// How long idle instances stay.
+    pub keep_alive: Setting<Duration>,
+}

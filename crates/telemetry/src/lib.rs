@@ -1,0 +1,31 @@
+//! What happened, kept and shown.
+//!
+//! ```text
+//!  run ─► TelemetrySink ─┬─► RunMetrics ─► RunSummary ─► Comparison ─► text, Markdown, CSV, JSON
+//!                        │        └─────► RunDetail ──────────┴──────► HTML report
+//!                        └─► JournalWriter ─► file ─► JournalReader ─► explain
+//! ```
+//!
+//! Nothing here reads a clock or opens a file: journals and reports go through `Read` and `Write` that
+//! the caller hands in, and the same run gives the same bytes.
+
+pub mod comparison;
+pub mod explain;
+pub mod journal;
+pub mod metric_names;
+pub mod metric_table;
+pub mod metrics;
+pub mod quantiles;
+pub mod report;
+#[cfg(test)]
+mod sample;
+pub mod statistics;
+pub mod summary;
+
+pub use comparison::Comparison;
+pub use journal::{JournalError, JournalKinds, JournalReader, JournalWriter, RunManifest};
+pub use metric_table::{Direction, METRICS, Metric};
+pub use metrics::{RunDetail, RunMetrics};
+pub use quantiles::LogHistogram;
+pub use statistics::{Estimate, Paired};
+pub use summary::{RunLabel, RunSummary};

@@ -1,0 +1,87 @@
+//! A workload that replays a list of calls with known starts and run times.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use windfall_core::{Arrival, FunctionId, FunctionProfile, Seed, Timestamp, Workload};
+
+use crate::azure_2021::Call;
+use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
+
+/// Replays calls in the order of their starts; what the list does not say is drawn.
+pub(crate) struct InvocationList {
+    facts: Vec<FunctionFacts>,
+    calls: Vec<Call>,
+    horizon: Timestamp,
+    /// Mean and spread of the logarithm of each function's run times.
+    spreads: Vec<(f64, f64)>,
+    profiles: Vec<FunctionProfile>,
+    functions: Vec<(CallModel, Xoshiro256PlusPlus)>,
+    next: usize,
+}
+
+impl InvocationList {
+    /// `calls` are in order of their starts and name functions by their place in `facts`.
+    pub(crate) fn new(
+        facts: Vec<FunctionFacts>,
+        calls: Vec<Call>,
+        horizon: Timestamp,
+        seed: Seed,
+    ) -> Self {
+        let spreads = spreads_of(facts.len(), &calls);
+        let (profiles, functions) = (Vec::new(), Vec::new());
+        let mut list = Self { facts, calls, horizon, spreads, profiles, functions, next: 0 };
+        list.restart(seed);
+        list
+    }
+}
+
+/// Mean and standard deviation of ln(run time) per function, in one pass.
+fn spreads_of(functions: usize, calls: &[Call]) -> Vec<(f64, f64)> {
+    let mut sums = vec![(0.0, 0.0, 0.0); functions];
+    for call in calls {
+        let log = (call.run_ns.max(1) as f64).ln();
+        let (count, sum, squares) = &mut sums[call.function as usize];
+        *count += 1.0;
+        *sum += log;
+        *squares += log * log;
+    }
+    let spread = |(count, sum, squares): (f64, f64, f64)| {
+        let mean = sum / count.max(1.0);
+        (mean, (squares / count.max(1.0) - mean * mean).max(0.0).sqrt())
+    };
+    sums.into_iter().map(spread).collect()
+}
+
+impl Workload for InvocationList {
+    fn functions(&self) -> &[FunctionProfile] {
+        &self.profiles
+    }
+
+    fn horizon(&self) -> Timestamp {
+        self.horizon
+    }
+
+    fn next_arrival(&mut self) -> Option<Arrival> {
+        let call = *self.calls.get(self.next)?;
+        self.next += 1;
+        let (model, rng) = &mut self.functions[call.function as usize];
+        let (mean, spread) = self.spreads[call.function as usize];
+        let log = (call.run_ns.max(1) as f64).ln();
+        let score = if spread > 1e-9 { (log - mean) / spread } else { 0.0 };
+        Some(Arrival {
+            at: Timestamp::from_nanos(call.start_ns),
+            function: FunctionId(call.function),
+            demand: model.draw_given(call.run_ns, score as f32, rng),
+        })
+    }
+
+    fn restart(&mut self, seed: Seed) {
+        self.profiles.clear();
+        self.functions.clear();
+        for facts in &self.facts {
+            let ModelledFunction { profile, model, demand } = model_function(facts, seed);
+            self.profiles.push(profile);
+            self.functions.push((model, demand));
+        }
+        self.next = 0;
+    }
+}

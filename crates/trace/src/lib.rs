@@ -1,0 +1,37 @@
+//! Workloads for Windfall: readers of published traces, a generator fitted to them, and a format of our
+//! own.
+//!
+//! Everything ends as a [`Workload`](windfall_core::Workload): functions as their users set them up, and
+//! a stream of arrivals with what each call needs. Open one with [`Source::open`].
+//!
+//! Two layers are kept apart. **When** calls come, and how long they took, is read from a trace. **What**
+//! a call needs beyond that (cores, waiting, memory over time, input, reservation) is in no public trace
+//! and comes from a model whose numbers lie in `params/` with their sources.
+
+mod assemble;
+pub mod azure_2019;
+pub mod azure_2021;
+mod azure_like;
+mod binned;
+mod demand_model;
+mod detect;
+mod error;
+pub mod huawei;
+mod invocation_list;
+mod minute_counts;
+pub mod native;
+mod options;
+pub mod parameters;
+pub mod quantiles;
+mod source;
+mod summary;
+mod table;
+
+pub use azure_like::AzureLikeSettings;
+pub use binned::Placement;
+pub use detect::{Detected, TraceKind, detect};
+pub use error::TraceError;
+pub use minute_counts::Caps;
+pub use options::ReadOptions;
+pub use source::{Opened, Source};
+pub use summary::{OfferedLoad, TraceSummary, offered_load, summarise};

@@ -1,0 +1,188 @@
+//! Counts per minute out of a table, with optional caps.
+
+use rand::RngExt;
+use rand_distr::{Distribution, Poisson};
+use serde::{Deserialize, Serialize};
+use windfall_core::{Duration, Seed};
+
+use crate::binned::{BinCount, Counts, Function};
+
+/// Limits that keep one function from deciding a whole run. Calls above them are thinned out at random.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Caps {
+    /// Busy-seconds per second of one function over the whole trace: rate times mean run time.
+    pub busy: f64,
+    /// The same inside any one minute.
+    pub busy_in_a_minute: f64,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self { busy: 4.0, busy_in_a_minute: 8.0 }
+    }
+}
+
+/// One cell of a table that is not zero.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    function: u32,
+    calls: u32,
+}
+
+/// Counts per minute, stored by minute.
+pub(crate) struct MinuteCounts {
+    /// Cells of minute `m` are `cells[starts[m]..starts[m + 1]]`.
+    starts: Vec<usize>,
+    cells: Vec<Cell>,
+    /// Calls per minute before functions were filtered out.
+    totals: Vec<u64>,
+    /// Mean calls per minute of each function.
+    rates: Vec<f64>,
+    caps: Option<Caps>,
+    /// Per function: the share of calls that stays, and the most in one minute.
+    limits: Vec<(f64, f64)>,
+}
+
+impl MinuteCounts {
+    /// Counts of the functions in `rows` (minute and calls, minutes rising) over `minutes` minutes.
+    pub(crate) fn new(
+        minutes: u32,
+        rows: &[&[(u32, u32)]],
+        totals: Vec<u64>,
+        caps: Option<Caps>,
+    ) -> Self {
+        let mut starts = vec![0; minutes as usize + 1];
+        for &(minute, _) in rows.iter().copied().flatten() {
+            starts[minute as usize + 1] += 1;
+        }
+        for minute in 0..minutes as usize {
+            starts[minute + 1] += starts[minute];
+        }
+        let mut cells = vec![Cell { function: 0, calls: 0 }; starts[minutes as usize]];
+        let mut next = starts.clone();
+        let mut rates = Vec::with_capacity(rows.len());
+        for (function, row) in rows.iter().enumerate() {
+            for &(minute, calls) in *row {
+                cells[next[minute as usize]] = Cell { function: function as u32, calls };
+                next[minute as usize] += 1;
+            }
+            let calls: f64 = row.iter().map(|&(_, calls)| f64::from(calls)).sum();
+            rates.push(calls / f64::from(minutes.max(1)));
+        }
+        Self { starts, cells, totals, rates, caps, limits: Vec::new() }
+    }
+}
+
+impl Counts for MinuteCounts {
+    fn bin(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    fn bins(&self) -> u32 {
+        self.totals.len() as u32
+    }
+
+    fn fill(&mut self, index: u32, draws: &mut [Function], counts: &mut Vec<BinCount>) -> u64 {
+        let index = index as usize;
+        for cell in &self.cells[self.starts[index]..self.starts[index + 1]] {
+            let mut calls = u64::from(cell.calls);
+            if let Some(&(share, most)) = self.limits.get(cell.function as usize) {
+                let wanted = (calls as f64 * share).min(most);
+                // Rounded at random, so that a rare function is thinned and not silenced.
+                if wanted < calls as f64 {
+                    let rng = &mut draws[cell.function as usize].arrivals;
+                    calls = (wanted + rng.random::<f64>()) as u64;
+                }
+            }
+            if calls > 0 {
+                counts.push(BinCount { function: cell.function, calls });
+            }
+        }
+        self.totals[index]
+    }
+
+    fn restart(&mut self, _seed: Seed, draws: &[Function]) {
+        self.limits = limits_of(self.caps, &self.rates, draws);
+    }
+}
+
+/// Per function: the share of calls that stays, and the most in one minute; nothing without caps.
+fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<(f64, f64)> {
+    let Some(caps) = caps else { return Vec::new() };
+    let limits = rates.iter().zip(draws).map(|(&rate, function)| {
+        let run = function.model.mean_run_seconds();
+        let share = 60.0 * caps.busy / (rate * run).max(f64::MIN_POSITIVE);
+        (share.min(1.0), 60.0 * caps.busy_in_a_minute / run)
+    });
+    limits.collect()
+}
+
+/// Rates per bin of several minutes, thinned by a factor: every minute gets a Poisson count.
+pub(crate) struct BinRates {
+    /// Expected calls per minute by function and bin.
+    per_minute: Vec<Vec<f32>>,
+    /// Expected calls per minute of all functions, filtered ones included, by bin.
+    totals: Vec<f64>,
+    /// Minutes per bin.
+    minutes: u32,
+    /// The first minute, and how many.
+    window: (u32, u32),
+    /// Mean calls per minute of each function inside the window.
+    rates: Vec<f64>,
+    caps: Option<Caps>,
+    limits: Vec<(f64, f64)>,
+}
+
+impl BinRates {
+    /// Rates of some functions per bin of `minutes` minutes, inside a window of minutes.
+    pub(crate) fn new(
+        per_minute: Vec<Vec<f32>>,
+        totals: Vec<f64>,
+        minutes: u32,
+        window: (u32, u32),
+        caps: Option<Caps>,
+    ) -> Self {
+        let bin = |minute: u32| (minute / minutes) as usize;
+        let mean = |rates: &Vec<f32>| {
+            let inside =
+                (window.0..window.0 + window.1).map(|minute| f64::from(rates[bin(minute)]));
+            inside.sum::<f64>() / f64::from(window.1.max(1))
+        };
+        let rates = if caps.is_some() { per_minute.iter().map(mean).collect() } else { Vec::new() };
+        Self { per_minute, totals, minutes, window, rates, caps, limits: Vec::new() }
+    }
+}
+
+impl Counts for BinRates {
+    fn bin(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    fn bins(&self) -> u32 {
+        self.window.1
+    }
+
+    fn fill(&mut self, index: u32, draws: &mut [Function], counts: &mut Vec<BinCount>) -> u64 {
+        let bin = ((self.window.0 + index) / self.minutes) as usize;
+        for (function, (rates, draw)) in self.per_minute.iter().zip(draws).enumerate() {
+            let mut rate = f64::from(rates[bin]);
+            if let Some(&(share, most)) = self.limits.get(function) {
+                rate = (rate * share).min(most);
+            }
+            let calls = poisson(rate, &mut draw.arrivals);
+            if calls > 0 {
+                counts.push(BinCount { function: function as u32, calls });
+            }
+        }
+        self.totals[bin] as u64
+    }
+
+    fn restart(&mut self, _seed: Seed, draws: &[Function]) {
+        self.limits = limits_of(self.caps, &self.rates, draws);
+    }
+}
+
+/// A Poisson count; none for a mean that is not positive.
+pub(crate) fn poisson(mean: f64, rng: &mut rand_xoshiro::Xoshiro256PlusPlus) -> u64 {
+    Poisson::new(mean).map_or(0, |poisson: Poisson<f64>| poisson.sample(rng) as u64)
+}

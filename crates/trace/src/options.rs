@@ -1,0 +1,122 @@
+//! How a trace is read: window, choice of functions, placement, limits.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::binned::Placement;
+use crate::detect::TraceKind;
+use crate::error::TraceError;
+use crate::minute_counts::Caps;
+
+/// How a trace is read. An option that does not apply to the kind of trace is refused unless it has its default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReadOptions {
+    /// Where inside a minute calls arrive; for traces with counts.
+    pub placement: Placement,
+    /// Limits on single functions; for traces with counts.
+    pub caps: Option<Caps>,
+    /// Share of a Huawei table's requests that is kept.
+    pub huawei_scale: f64,
+    /// First minute and the one after the last, counted from the beginning of the trace.
+    pub window_minutes: Option<(u32, u32)>,
+    /// Only the first so many functions of the file.
+    pub max_functions: Option<usize>,
+    /// Without the function that is called most often.
+    pub without_busiest: bool,
+    /// Leave out functions that not all tables of Azure 2019 know, instead of refusing the trace.
+    pub skip_incomplete: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            placement: Placement::default(),
+            caps: None,
+            huawei_scale: 1e-3,
+            window_minutes: None,
+            max_functions: None,
+            without_busiest: false,
+            skip_incomplete: false,
+        }
+    }
+}
+
+impl ReadOptions {
+    /// Refuses values that make no sense.
+    pub(crate) fn check(&self) -> Result<(), TraceError> {
+        let scale = self.huawei_scale;
+        if !(scale > 0.0 && scale <= 1000.0) {
+            let value = scale.to_string().into();
+            let allowed = "more than 0, at most 1000";
+            return Err(TraceError::BadSetting { setting: "huawei_scale", value, allowed });
+        }
+        if let Some((from, to)) = self.window_minutes.filter(|(from, to)| from >= to) {
+            let value = format!("{from} to {to}").into();
+            let allowed = "a first minute before the last";
+            return Err(TraceError::BadSetting { setting: "window_minutes", value, allowed });
+        }
+        if let Some(caps) = self.caps {
+            for (setting, value) in
+                [("caps.busy", caps.busy), ("caps.busy_in_a_minute", caps.busy_in_a_minute)]
+            {
+                if !(value > 0.0 && value.is_finite()) {
+                    let value = value.to_string().into();
+                    return Err(TraceError::BadSetting { setting, value, allowed: "more than 0" });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses options that would have no effect on this kind of trace: an option that is read and then
+    /// ignored misleads.
+    pub(crate) fn check_for(&self, kind: &TraceKind, file: &Path) -> Result<(), TraceError> {
+        let Self { placement, caps, huawei_scale, skip_incomplete, .. } = self;
+        // The window and the choice of functions work on every kind.
+        let (counts, huawei, tables) = match kind {
+            TraceKind::Azure2019 { .. } => (true, false, true),
+            TraceKind::Huawei { .. } => (true, true, false),
+            TraceKind::Azure2021 { .. } | TraceKind::Native { .. } => (false, false, false),
+        };
+        let usual = Self::default();
+        let idle = [
+            ("placement", *placement != usual.placement && !counts, "counts per minute or bin"),
+            ("caps", caps.is_some() && !counts, "counts per minute or bin"),
+            ("huawei_scale", *huawei_scale != usual.huawei_scale && !huawei, "Huawei's tables"),
+            ("skip_incomplete", *skip_incomplete && !tables, "Azure's three tables of 2019"),
+        ];
+        match idle.into_iter().find(|(_, refused, _)| *refused) {
+            None => Ok(()),
+            Some((option, _, works_on)) => Err(TraceError::IdleOption {
+                file: file.display().to_string().into(),
+                option,
+                works_on,
+            }),
+        }
+    }
+
+    /// The window within `minutes` minutes: first minute and length.
+    pub(crate) fn window(&self, minutes: u32) -> Result<(u32, u32), TraceError> {
+        let (from, to) = self.window_minutes.unwrap_or((0, minutes));
+        if from >= minutes && self.window_minutes.is_some() {
+            let value = format!("{from} to {to} of {minutes} minutes").into();
+            let allowed = "a window that begins inside the trace";
+            return Err(TraceError::BadSetting { setting: "window_minutes", value, allowed });
+        }
+        Ok((from, to.min(minutes).saturating_sub(from)))
+    }
+
+    /// Which of the functions with so many `calls` each are kept.
+    pub(crate) fn keep(&self, calls: &[f64]) -> Vec<bool> {
+        let first = self.max_functions.unwrap_or(usize::MAX);
+        let mut keep: Vec<bool> = (0..calls.len()).map(|place| place < first).collect();
+        // The earliest one if several are busiest.
+        let busiest = (0..calls.len()).rev().max_by(|&a, &b| calls[a].total_cmp(&calls[b]));
+        if let Some(busiest) = busiest.filter(|_| self.without_busiest) {
+            keep[busiest] = false;
+        }
+        keep
+    }
+}

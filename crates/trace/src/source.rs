@@ -1,0 +1,102 @@
+//! Where a workload comes from: the generator, or a path whose kind is found out.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use windfall_core::{Seed, Workload};
+
+use crate::assemble::{Tables, open_azure_2019, open_azure_2021, open_huawei};
+use crate::azure_like::{AzureLikeSettings, open_azure_like};
+use crate::detect::{TraceKind, detect};
+use crate::error::TraceError;
+use crate::minute_counts::Caps;
+use crate::native::NativeWorkload;
+use crate::options::ReadOptions;
+
+/// Where a workload comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Source {
+    /// Generated from numbers fitted to Azure's functions of 2019.
+    AzureLike(AzureLikeSettings),
+    /// Read from a file or a directory.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// How.
+        #[serde(default)]
+        options: ReadOptions,
+    },
+}
+
+/// A workload, and what was noticed while it was read.
+pub struct Opened {
+    /// The workload.
+    pub workload: Box<dyn Workload + Send>,
+    /// What was found, and what was done about oddities; one sentence each.
+    pub notices: Vec<String>,
+}
+
+impl Source {
+    /// Opens the workload.
+    pub fn open(&self, seed: Seed) -> Result<Box<dyn Workload + Send>, TraceError> {
+        self.open_with_notices(seed).map(|opened| opened.workload)
+    }
+
+    /// Opens the workload and tells what was noticed.
+    pub fn open_with_notices(&self, seed: Seed) -> Result<Opened, TraceError> {
+        match self {
+            Self::AzureLike(settings) => {
+                let workload = open_azure_like(settings, seed)?;
+                Ok(Opened { workload: Box::new(workload), notices: Vec::new() })
+            }
+            Self::File { path, options } => open_file(path, options, seed),
+        }
+    }
+
+    /// One line on what the workload is.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::AzureLike(settings) => settings.describe(),
+            Self::File { path, options } => {
+                let mut text = path.display().to_string();
+                if let Some((from, to)) = options.window_minutes {
+                    text += &format!(", minutes {from} to {to}");
+                }
+                if let Some(functions) = options.max_functions {
+                    text += &format!(", first {functions} functions");
+                }
+                if options.without_busiest {
+                    text += ", without the busiest function";
+                }
+                if let Some(caps) = options.caps {
+                    let Caps { busy, busy_in_a_minute } = caps;
+                    text += &format!(
+                        ", functions capped at {busy} busy (any minute {busy_in_a_minute})"
+                    );
+                }
+                text
+            }
+        }
+    }
+}
+
+fn open_file(path: &Path, options: &ReadOptions, seed: Seed) -> Result<Opened, TraceError> {
+    options.check()?;
+    let detected = detect(path)?;
+    let mut notices = vec![detected.describe()];
+    notices.extend(detected.notices.iter().cloned());
+    options.check_for(&detected.kind, path)?;
+    let workload: Box<dyn Workload + Send> = match &detected.kind {
+        TraceKind::Azure2019 { invocations, durations, memory } => {
+            let tables = Tables { invocations, durations, memory };
+            Box::new(open_azure_2019(&tables, options, seed, &mut notices)?)
+        }
+        TraceKind::Azure2021 { calls } => Box::new(open_azure_2021(calls, options, seed)?),
+        TraceKind::Huawei { requests } => {
+            Box::new(open_huawei(requests, options, seed, &mut notices)?)
+        }
+        TraceKind::Native { file } => Box::new(NativeWorkload::open_with(file, options)?),
+    };
+    Ok(Opened { workload, notices })
+}

@@ -1,0 +1,123 @@
+//! Published formats, read whole.
+
+use windfall_core::{Arrival, Seed, Timestamp, Trigger};
+use windfall_trace::{Caps, Placement, ReadOptions};
+
+use crate::{all, data, file, functions_of, small_trace};
+
+#[test]
+fn the_500_functions_are_read_whole_and_in_order() {
+    let Some(path) = data("azure2019-joint-500fn-8h") else { return };
+    let mut workload = file(path, ReadOptions::default()).open(Seed::new(1)).unwrap();
+    assert_eq!(workload.functions().len(), 500);
+    let counts = [
+        (Trigger::Timer, 247),
+        (Trigger::Http, 139),
+        (Trigger::Queue, 69),
+        (Trigger::Orchestration, 25),
+        (Trigger::Event, 14),
+        (Trigger::Storage, 5),
+        (Trigger::Other, 1),
+    ];
+    for (trigger, count) in counts {
+        assert_eq!(functions_of(&*workload, trigger), count, "{trigger:?}");
+    }
+    let (mut calls, mut last) = (0, Timestamp::ZERO);
+    while let Some(arrival) = workload.next_arrival() {
+        assert!(arrival.at >= last);
+        assert!(arrival.demand.rise <= arrival.demand.fastest());
+        assert!(arrival.demand.memory_base <= arrival.demand.memory_peak);
+        last = arrival.at;
+        calls += 1;
+    }
+    assert_eq!(calls, 3_037_902);
+    assert!(last <= workload.horizon());
+}
+
+#[test]
+fn the_1000_functions_are_read_whole() {
+    let Some(path) = data("azure2019-joint-1000fn-60min") else { return };
+    let mut workload = file(path, ReadOptions::default()).open(Seed::new(1)).unwrap();
+    let counts = [
+        (Trigger::Timer, 414),
+        (Trigger::Http, 254),
+        (Trigger::Queue, 133),
+        (Trigger::Orchestration, 72),
+        (Trigger::Other, 64),
+        (Trigger::Event, 37),
+        (Trigger::Storage, 26),
+    ];
+    for (trigger, count) in counts {
+        assert_eq!(functions_of(&*workload, trigger), count, "{trigger:?}");
+    }
+    assert_eq!(all(&mut *workload).len(), 85_470);
+}
+
+#[test]
+fn the_calls_of_2021_and_the_tables_of_huawei_are_read() {
+    if let Some(path) = data("azure2021-invocations-tiny") {
+        let mut workload = file(path, ReadOptions::default()).open(Seed::new(1)).unwrap();
+        assert_eq!(workload.functions().len(), 31);
+        let arrivals = all(&mut *workload);
+        assert_eq!(arrivals.len(), 199);
+        assert!(arrivals.is_sorted_by_key(|arrival| arrival.at));
+    }
+    for (table, functions) in [("datacentre_1.csv.gz", 17), ("datacentre_2.csv.gz", 16)] {
+        let Some(path) = data("huawei2025-requests-5min") else { return };
+        let window_minutes = Some((0, 60));
+        let options = ReadOptions { window_minutes, ..ReadOptions::default() };
+        let opened = file(path.join(table), options).open_with_notices(Seed::new(1)).unwrap();
+        let mut workload = opened.workload;
+        assert_eq!(workload.functions().len(), functions);
+        assert_eq!(opened.notices.len(), if functions == 16 { 3 } else { 1 });
+        assert!(all(&mut *workload).is_sorted_by_key(|arrival| arrival.at));
+    }
+}
+
+#[test]
+fn a_restart_equals_a_fresh_open_for_every_placement() {
+    let directory = small_trace();
+    for placement in [Placement::Uniform, Placement::Bursty] {
+        for caps in [None, Some(Caps { busy: 0.01, busy_in_a_minute: 0.1 })] {
+            let options = ReadOptions { placement, caps, ..ReadOptions::default() };
+            let source = file(directory.path().to_owned(), options);
+            let mut first = source.open(Seed::new(1)).unwrap();
+            let other = all(&mut *first);
+            first.restart(Seed::new(2));
+            let mut fresh = source.open(Seed::new(2)).unwrap();
+            assert_eq!(first.functions(), fresh.functions());
+            let again = all(&mut *first);
+            assert_eq!(again, all(&mut *fresh));
+            assert_ne!(again, other);
+            assert!(again.is_sorted_by_key(|arrival| arrival.at));
+            assert_eq!(again.len() < 945, caps.is_some());
+        }
+    }
+}
+
+#[test]
+fn a_subset_keeps_the_draws_of_its_functions() {
+    let directory = small_trace();
+    let open = |options| file(directory.path().to_owned(), options).open(Seed::new(5)).unwrap();
+    let mut whole = open(ReadOptions::default());
+    let mut part = open(ReadOptions { without_busiest: true, ..ReadOptions::default() });
+    assert_eq!(part.functions(), &whole.functions()[..2]);
+    let kept: Vec<Arrival> = all(&mut *whole).into_iter().filter(|a| a.function.0 < 2).collect();
+    assert_eq!(all(&mut *part), kept);
+}
+
+#[test]
+fn caps_thin_the_tables_of_huawei_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("h.csv");
+    let table = "date,1---2---pool-300-128\n2016-07-01 00:00:00,60000\n2016-07-01 00:05:00,60000\n";
+    std::fs::write(&path, table).unwrap();
+    let calls = |caps| {
+        let options = ReadOptions { huawei_scale: 1.0, caps, ..ReadOptions::default() };
+        all(&mut *file(path.clone(), options).open(Seed::new(1)).unwrap()).len()
+    };
+    let (whole, capped) = (calls(None), calls(Some(Caps { busy: 1.0, busy_in_a_minute: 2.0 })));
+    assert!((115_000..125_000).contains(&whole), "{whole}");
+    // 10 minutes at one busy-second per second, at 50 to 600 ms a call.
+    assert!((800..15_000).contains(&capped), "{capped}");
+}
