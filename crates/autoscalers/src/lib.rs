@@ -1,7 +1,10 @@
 //! The incumbents, exactly: the autoscalers that platforms run today.
+pub mod autopilot;
 mod go_numbers;
 pub mod hpa;
 pub mod kpa;
+pub mod manifest;
+pub mod policies;
 mod quantity;
 pub mod stories;
 pub mod vpa;
