@@ -113,11 +113,8 @@ impl Controller {
     pub fn sync(&mut self, seen: &Seen) -> Synced {
         let current = seen.replicas;
         self.recommendations.begin(seen.now_ms, current);
-        let kept = Synced {
-            desired: current,
-            able_to_scale: "SucceededGetScale",
-            ..Synced::default()
-        };
+        let kept =
+            Synced { desired: current, able_to_scale: "SucceededGetScale", ..Synced::default() };
         if current == 0 && !self.may_leave_zero() {
             return Synced { scaling_active: Some("ScalingDisabled"), ..kept };
         }

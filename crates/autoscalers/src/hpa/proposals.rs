@@ -137,7 +137,12 @@ impl<'a> Question<'a> {
     }
 
     /// Object and External metrics: one number from outside the pods.
-    fn outside(&self, usage: Option<i64>, target: MetricTarget, is_external: bool) -> MetricOutcome {
+    fn outside(
+        &self,
+        usage: Option<i64>,
+        target: MetricTarget,
+        is_external: bool,
+    ) -> MetricOutcome {
         let Some(usage) = usage else { return MetricOutcome::default() };
         match target {
             MetricTarget::Value(target) => {

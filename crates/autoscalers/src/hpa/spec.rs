@@ -147,7 +147,10 @@ impl MetricSpec {
                 format!("{} resource utilization (percentage of request)", resource.name())
             }
             Source::ContainerResource(resource, _) => {
-                format!("{} container resource utilization (percentage of request)", resource.name())
+                format!(
+                    "{} container resource utilization (percentage of request)",
+                    resource.name()
+                )
             }
             Source::Pods(name) => format!("pods metric {name}"),
             // The selector is printed too; upstream shows nil for an absent one.

@@ -51,8 +51,11 @@ mod tests {
     #[test]
     fn the_worked_number() {
         let mut window = DelayWindow::new(6, 2);
-        let seen: Vec<i32> =
-            [5, 3, 4, 2].iter().zip(0..).map(|(value, slot)| window.record(slot * 2, *value)).collect();
+        let seen: Vec<i32> = [5, 3, 4, 2]
+            .iter()
+            .zip(0..)
+            .map(|(value, slot)| window.record(slot * 2, *value))
+            .collect();
         assert_eq!(seen, [5, 5, 5, 4]);
     }
 

@@ -281,7 +281,8 @@ mod tests {
 
     #[test]
     fn bounds_hold_and_the_initial_scale_only_until_it_was_reached() {
-        let cluster = ClusterSettings { initial_scale: 4, max_scale: 6, ..ClusterSettings::default() };
+        let cluster =
+            ClusterSettings { initial_scale: 4, max_scale: 6, ..ClusterSettings::default() };
         let mut reconciler = Reconciler::new(cluster, RevisionSettings::default(), 0);
         assert_eq!(reconciler.reconcile(seen(2, 1, 1)).apply, Some(4));
         assert_eq!(reconciler.reconcile(seen(4, 9, 4)).apply, Some(6));

@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_sample_stands_for_all_and_proxied_requests_are_taken_off() {
-        let answer = Stat { average_concurrent: 3.0, average_proxied_concurrent: 1.0, ..Stat::default() };
+        let answer =
+            Stat { average_concurrent: 3.0, average_proxied_concurrent: 1.0, ..Stat::default() };
         let total = scaled_up(&[answer; 14], 100);
         assert!((total.average_concurrent - 300.0).abs() < 1e-9);
         assert!((total.concurrency() - 200.0).abs() < 1e-9);

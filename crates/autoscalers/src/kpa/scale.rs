@@ -118,7 +118,10 @@ impl Decider {
         {
             desired = delay.record(now, desired);
         }
-        Some(Scale { desired, excess_burst_capacity: self.excess_burst_capacity(ready, seen.panic) })
+        Some(Scale {
+            desired,
+            excess_burst_capacity: self.excess_burst_capacity(ready, seen.panic),
+        })
     }
 
     fn panic_or_calm(&mut self, now: u64, over: bool) {
@@ -209,8 +212,7 @@ mod tests {
 
     #[test]
     fn an_unreachable_revision_may_go_at_once_and_knows_no_delay() {
-        let told =
-            DeciderSettings { reachable: false, scale_down_delay_seconds: 30, ..settings() };
+        let told = DeciderSettings { reachable: false, scale_down_delay_seconds: 30, ..settings() };
         let mut decider = Decider::new(told, 0, 1);
         decider.scale(2, 10, both(700.0));
         assert_eq!(decider.scale(4, 10, both(0.0)).map(|scale| scale.desired), Some(0));

@@ -69,13 +69,8 @@ fn a_burst_leads_into_panic_and_is_held() {
 
 #[test]
 fn a_plateau_stays_where_it_is() {
-    Script {
-        until: 120,
-        load: &|_| Some(50.0),
-        ready: &|_, _| 5,
-        expected: &[(0, Some(5))],
-    }
-    .play();
+    Script { until: 120, load: &|_| Some(50.0), ready: &|_, _| 5, expected: &[(0, Some(5))] }
+        .play();
 }
 
 #[test]
@@ -86,13 +81,7 @@ fn a_drained_revision_goes_to_zero() {
         until: 50,
         load: &|second| Some(if second < 20 { 40.0 } else { 0.0 }),
         ready: &|_, stands| stands.map_or(4, |count| count as u32),
-        expected: &[
-            (0, Some(4)),
-            (24, Some(3)),
-            (30, Some(2)),
-            (34, Some(1)),
-            (40, Some(0)),
-        ],
+        expected: &[(0, Some(4)), (24, Some(3)), (30, Some(2)), (34, Some(1)), (40, Some(0))],
     }
     .play();
 }

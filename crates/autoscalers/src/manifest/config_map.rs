@@ -242,7 +242,8 @@ fn check_scales(it: &ClusterSettings, data: &Data<'_>, problems: &mut Problems) 
     let what = format!("is {max_scale_limit}, allowed is 0 (none) or more");
     refuse_if(max_scale_limit < 0, "max-scale-limit", what);
     let least_max = i32::from(max_scale_limit > 0);
-    let what = format!("is {max_scale}, allowed is {least_max} to max-scale-limit ({max_scale_limit})");
+    let what =
+        format!("is {max_scale}, allowed is {least_max} to max-scale-limit ({max_scale_limit})");
     let is_beyond = max_scale_limit > 0 && max_scale > max_scale_limit;
     refuse_if(max_scale < least_max || is_beyond, "max-scale", what);
     let what = format!("is {min_scale}, which is more than max-scale ({max_scale})");

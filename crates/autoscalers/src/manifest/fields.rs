@@ -33,6 +33,11 @@ impl<'a> Fields<'a> {
         self.line
     }
 
+    /// Where a field begins, or the map if it is not there.
+    pub(super) fn line_of(&self, key: &str) -> usize {
+        self.left.iter().find(|(name, ..)| *name == key).map_or(self.line, |(_, line, _)| *line)
+    }
+
     /// The path of one of its fields.
     pub(super) fn path(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }

@@ -41,9 +41,12 @@ impl Spec {
 
 fn read(mut spec: Fields<'_>, is_v1: bool, problems: &mut Problems) -> Spec {
     spec.pass_over(&["scaleTargetRef"]);
-    let line = spec.line();
+    let (line, min_line, before) = (spec.line(), spec.line_of("minReplicas"), problems.count());
     let min = spec.int("minReplicas", (0, COUNT.1), problems).unwrap_or(1);
     let max = spec.int("maxReplicas", COUNT, problems);
+    if max.is_none() {
+        problems.add_unless_told(before, line, "spec.maxReplicas is missing");
+    }
     let mut metrics = Vec::new();
     let mut behavior = None;
     if is_v1 {
@@ -59,13 +62,11 @@ fn read(mut spec: Fields<'_>, is_v1: bool, problems: &mut Problems) -> Spec {
     }
     spec.finish(problems);
     if max.is_some_and(|max| max < min) {
-        problems.add(line, format!("spec.minReplicas is {min}, which is more than maxReplicas"));
-    }
-    if max.is_none() {
-        problems.add(line, "spec.maxReplicas is missing or unusable");
+        problems
+            .add(min_line, format!("spec.minReplicas is {min}, which is more than maxReplicas"));
     }
     if min == 0 && !metrics.iter().any(|metric| metric.source.is_object_or_external()) {
-        problems.add(line, "spec.minReplicas is 0, which needs an Object or External metric");
+        problems.add(min_line, "spec.minReplicas is 0, which needs an Object or External metric");
     }
     if metrics.is_empty() {
         metrics = Spec::default_metrics();
@@ -83,8 +84,9 @@ fn metric(node: &Node, problems: &mut Problems) -> Option<MetricSpec> {
         ("Object", "object"),
         ("External", "external"),
     ];
+    let before = problems.count();
     let Some(kind) = fields.choice("type", &kinds, problems) else {
-        problems.add(node.line, "spec.metrics[].type is missing or unusable");
+        problems.add_unless_told(before, node.line, "spec.metrics[].type is missing");
         return None;
     };
     let Some(mut inner) = fields.map(kind, problems) else {
@@ -98,10 +100,9 @@ fn metric(node: &Node, problems: &mut Problems) -> Option<MetricSpec> {
     fields.finish(problems);
     let (source, target) = match (source, target) {
         (Some(source), Some(target)) => (source, target),
-        (source, target) => {
-            if source.is_some() && target.is_none() {
-                problems.add(line, format!("spec.metrics[].{kind}.target is missing or unusable"));
-            }
+        _ => {
+            let what = format!("spec.metrics[].{kind}.target or its value is missing");
+            problems.add_unless_told(before, line, what);
             return None;
         }
     };
@@ -120,6 +121,7 @@ fn metric(node: &Node, problems: &mut Problems) -> Option<MetricSpec> {
 
 fn source(kind: &str, inner: &mut Fields<'_>, problems: &mut Problems) -> Option<Source> {
     if matches!(kind, "resource" | "containerResource") {
+        let before = problems.count();
         let resource = inner.choice("name", &RESOURCES, problems);
         let container = inner.text("container", problems).map(|(_, name)| name.to_owned());
         let found = match kind {
@@ -127,7 +129,8 @@ fn source(kind: &str, inner: &mut Fields<'_>, problems: &mut Problems) -> Option
             _ => resource.zip(container).map(|(it, name)| Source::ContainerResource(it, name)),
         };
         if found.is_none() {
-            problems.add(inner.line(), format!("spec.metrics[].{kind} lacks name or container"));
+            let what = format!("spec.metrics[].{kind} lacks its name or container");
+            problems.add_unless_told(before, inner.line(), what);
         }
         return found;
     }
@@ -156,7 +159,11 @@ fn source(kind: &str, inner: &mut Fields<'_>, problems: &mut Problems) -> Option
 }
 
 fn read_target(mut target: Fields<'_>, problems: &mut Problems) -> Option<MetricTarget> {
-    let kinds = [("Utilization", "averageUtilization"), ("AverageValue", "averageValue"), ("Value", "value")];
+    let kinds = [
+        ("Utilization", "averageUtilization"),
+        ("AverageValue", "averageValue"),
+        ("Value", "value"),
+    ];
     let kind = target.choice("type", &kinds, problems)?;
     let found = match kind {
         "averageUtilization" => {
@@ -166,7 +173,8 @@ fn read_target(mut target: Fields<'_>, problems: &mut Problems) -> Option<Metric
         _ => target.quantity(kind, problems).and_then(|(line, quantity)| {
             let amount = quantity.milli().filter(|amount| *amount > 0);
             if amount.is_none() {
-                problems.add(line, format!("{} must be above 0 and fit 64 bits", target.path(kind)));
+                problems
+                    .add(line, format!("{} must be above 0 and fit 64 bits", target.path(kind)));
             }
             amount.map(|amount| match kind {
                 "averageValue" => MetricTarget::Average(amount),
@@ -210,6 +218,7 @@ fn read_rules(mut fields: Fields<'_>, problems: &mut Problems) -> WrittenRules {
 }
 
 fn rate_policy(node: &Node, problems: &mut Problems) -> Option<RatePolicy> {
+    let before = problems.count();
     let mut fields = Fields::of(node, "policies[]", problems);
     let kinds = [("Pods", true), ("Percent", false)];
     let is_pods = fields.choice("type", &kinds, problems);
@@ -217,7 +226,8 @@ fn rate_policy(node: &Node, problems: &mut Problems) -> Option<RatePolicy> {
     let period = fields.int("periodSeconds", (1, 1800), problems);
     fields.finish(problems);
     let (Some(is_pods), Some(value), Some(period)) = (is_pods, value, period) else {
-        problems.add(node.line, "policies[] needs type, value and periodSeconds");
+        let what = "policies[] needs type, value and periodSeconds";
+        problems.add_unless_told(before, node.line, what);
         return None;
     };
     let value = value as i32;

@@ -49,6 +49,18 @@ impl Problems {
         self.found.push(Problem { line: Some(line), what: what.into() });
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Adds a problem unless something more exact was added since there were `before`.
+    pub(super) fn add_unless_told(&mut self, before: usize, line: usize, what: impl Into<String>) {
+        if self.count() == before {
+            self.add(line, what);
+        }
+    }
+
     /// The value, if nothing was found.
     pub(super) fn or<T>(mut self, value: T) -> Result<T, ManifestError> {
         if self.found.is_empty() {

@@ -53,7 +53,8 @@ fn integer_cpu(mut metadata: Fields<'_>, problems: &mut Problems) -> Vec<String>
     let Some(mut annotations) = metadata.map("annotations", problems) else { return Vec::new() };
     let named = annotations.rest().into_iter().filter_map(|(key, _, node)| {
         let container = key.strip_prefix(INTEGER_CPU.0)?.strip_suffix(INTEGER_CPU.1)?;
-        matches!(&node.value, Value::Scalar(text, _) if text == "true").then(|| container.to_owned())
+        matches!(&node.value, Value::Scalar(text, _) if text == "true")
+            .then(|| container.to_owned())
     });
     named.collect()
 }
@@ -82,12 +83,14 @@ fn read_update(mut fields: Fields<'_>, problems: &mut Problems) -> UpdatePolicy 
 }
 
 fn requirement(node: &Node, problems: &mut Problems) -> EvictionRequirement {
+    let before = problems.count();
     let mut fields = Fields::of(node, "spec.updatePolicy.evictionRequirements[]", problems);
     let changes = [("TargetHigherThanRequests", true), ("TargetLowerThanRequests", false)];
     let must_rise = fields.choice("changeRequirement", &changes, problems);
     let resources = resources(&mut fields, "resources", problems);
     if must_rise.is_none() || resources.is_none() {
-        problems.add(node.line, "evictionRequirements[] needs resources and changeRequirement");
+        let what = "evictionRequirements[] needs resources and changeRequirement";
+        problems.add_unless_told(before, node.line, what);
     }
     fields.finish(problems);
     EvictionRequirement {

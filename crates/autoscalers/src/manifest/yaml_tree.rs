@@ -49,7 +49,10 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node>, ManifestError> {
     let mut open: Vec<Open> = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            ManifestError::one(Some(error.marker().line()), format!("is not YAML: {}", error.info()))
+            ManifestError::one(
+                Some(error.marker().line()),
+                format!("is not YAML: {}", error.info()),
+            )
         })?;
         let line = span.start.line();
         let done = match event {
@@ -88,11 +91,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node>, ManifestError> {
 }
 
 /// Puts a finished node where it belongs.
-fn place(
-    node: Node,
-    open: &mut [Open],
-    documents: &mut Vec<Node>,
-) -> Result<(), ManifestError> {
+fn place(node: Node, open: &mut [Open], documents: &mut Vec<Node>) -> Result<(), ManifestError> {
     match open.last_mut() {
         None => documents.push(node),
         Some(Open::List(_, nodes)) => nodes.push(node),

@@ -122,8 +122,8 @@ impl Policy for Autopilot {
         let mut targets = Vec::new();
         for view in &seen.functions {
             let kind = &self.kind;
-            let job = (self.functions.entry(view.function))
-                .or_insert_with(|| Self::begin(kind, now));
+            let job =
+                (self.functions.entry(view.function)).or_insert_with(|| Self::begin(kind, now));
             // Old numbers have been seen before.
             if seen.age() <= seen.window {
                 job.sample(view);

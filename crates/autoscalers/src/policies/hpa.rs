@@ -134,9 +134,8 @@ fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, now_ms: i64) 
         measured: if number < ready && is_fresh { measured.clone() } else { Measured::default() },
         ..Pod::default()
     };
-    let outside = custom.map(|(name, total)| {
-        (name.to_owned(), is_fresh.then(|| vec![milli(total)]))
-    });
+    let outside =
+        custom.map(|(name, total)| (name.to_owned(), is_fresh.then(|| vec![milli(total)])));
     Seen {
         now_ms,
         replicas,

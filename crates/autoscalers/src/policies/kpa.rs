@@ -43,10 +43,8 @@ impl Kpa {
     }
 
     fn begin(&self, view: &FunctionView, now: u64) -> Revision {
-        let settings = RevisionSettings {
-            container_concurrency: view.concurrency,
-            ..self.revision.clone()
-        };
+        let settings =
+            RevisionSettings { container_concurrency: view.concurrency, ..self.revision.clone() };
         let windows = self.cluster.windows(&settings);
         let decider = self.cluster.decider(&settings);
         let ready = view.ready.get();

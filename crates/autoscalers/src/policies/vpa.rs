@@ -53,8 +53,7 @@ impl Vpa {
 
     fn wish(&mut self, view: &FunctionView, at: i64, now: i64) -> Option<Target> {
         let sized = self.functions.entry(view.function).or_insert_with(|| {
-            let mut recommender =
-                Recommender::new(self.recommender.clone(), self.settings.clone());
+            let mut recommender = Recommender::new(self.recommender.clone(), self.settings.clone());
             recommender.start_pod("instance", "revision", &[CONTAINER.to_owned()], now);
             Sizing { recommender, changed_at: now }
         });

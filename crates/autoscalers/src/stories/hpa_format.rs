@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::hpa::{
     Behavior, Change, Container, ContainerUsage, ControllerSettings, Measured, MetricSpec,
-    MetricTarget, Phase, Pod, RatePolicy, Ready, Resource, Sample, Seen, SelectPolicy, Source, Spec,
-    Usage, WrittenRules,
+    MetricTarget, Phase, Pod, RatePolicy, Ready, Resource, Sample, Seen, SelectPolicy, Source,
+    Spec, Usage, WrittenRules,
 };
 use crate::quantity::Quantity;
 

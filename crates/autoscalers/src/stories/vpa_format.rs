@@ -158,8 +158,16 @@ impl RawConfig {
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum Event {
-    PodStart { t: i64, pod: String, revision: String, containers: Vec<String> },
-    PodStop { t: i64, pod: String },
+    PodStart {
+        t: i64,
+        pod: String,
+        revision: String,
+        containers: Vec<String>,
+    },
+    PodStop {
+        t: i64,
+        pod: String,
+    },
     Cpu(Samples),
     Memory(Samples),
     Oom(Oom),
@@ -168,7 +176,9 @@ pub(super) enum Event {
         #[serde(default)]
         checkpoint: bool,
     },
-    RecommenderRestart { t: i64 },
+    RecommenderRestart {
+        t: i64,
+    },
 }
 
 #[derive(Deserialize)]

@@ -7,8 +7,8 @@ use std::io::Read;
 use super::report::{Difference, Report, StoryError};
 use super::story_lines::for_each_story;
 use super::vpa_format::{
-    Event, RawAggregate, RawCheckpoint, RawContainerState, RawHistogram, RawSavedHistogram, Samples,
-    Story, Tick,
+    Event, RawAggregate, RawCheckpoint, RawContainerState, RawHistogram, RawSavedHistogram,
+    Samples, Story, Tick,
 };
 use crate::vpa::{
     Aggregate, Checkpoint, ContainerRecommendation, DecayingHistogram, HistogramCheckpoint,
@@ -45,8 +45,7 @@ fn play(story: &Story, report: &mut Report) -> Result<(), String> {
     };
     let recommender = Recommender::new(story.config.settings(), vpa.clone());
     let now = story.start_unix_s;
-    let mut playing =
-        Playing { story, vpa, recommender, saved: BTreeMap::new(), now, report };
+    let mut playing = Playing { story, vpa, recommender, saved: BTreeMap::new(), now, report };
     let mut ticks = story.recommendations.iter();
     for event in &story.events {
         playing.apply(event, &mut ticks)?;
@@ -168,8 +167,7 @@ impl<'a> Playing<'a> {
     fn restart(&mut self) {
         let running = self.recommender.running();
         let settings = self.story.config.settings();
-        self.recommender =
-            Recommender::restored(settings, self.vpa.clone(), &self.saved, self.now);
+        self.recommender = Recommender::restored(settings, self.vpa.clone(), &self.saved, self.now);
         for (pod, revision, containers) in running {
             self.recommender.start_pod(&pod, &revision, &containers, self.now);
         }
@@ -226,7 +224,13 @@ impl<'a> Playing<'a> {
         }
     }
 
-    fn compare<T: PartialEq + std::fmt::Debug>(&mut self, t: i64, theirs: &T, ours: &T, what: &str) {
+    fn compare<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        t: i64,
+        theirs: &T,
+        ours: &T,
+        what: &str,
+    ) {
         self.note(t, theirs == ours, theirs, ours, what);
     }
 

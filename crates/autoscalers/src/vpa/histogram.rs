@@ -124,7 +124,8 @@ impl DecayingHistogram {
         let range = self.lo..=self.hi;
         let largest = range.clone().map(|bucket| self.weights[bucket]).fold(0.0, f64::max);
         let ratio = MAX_CHECKPOINT_WEIGHT / largest;
-        let saved = range.map(|bucket| (bucket, (self.weights[bucket] * ratio + 0.5).floor() as u32));
+        let saved =
+            range.map(|bucket| (bucket, (self.weights[bucket] * ratio + 0.5).floor() as u32));
         HistogramCheckpoint {
             reference: self.reference,
             total_weight: self.total,

@@ -145,7 +145,8 @@ impl Recommender {
     /// to a newer reference, which is why it changes them.
     pub fn merged(&mut self, now: i64) -> BTreeMap<String, Aggregate> {
         let mut merged: BTreeMap<String, Aggregate> = BTreeMap::new();
-        let aggregates = self.aggregates.iter_mut().map(|((container, _), state)| (container, state));
+        let aggregates =
+            self.aggregates.iter_mut().map(|((container, _), state)| (container, state));
         for (container, state) in aggregates.chain(self.loaded.iter_mut()) {
             merged
                 .entry(container.clone())
@@ -157,7 +158,8 @@ impl Recommender {
 
     /// What is recommended, sorted by container, from a merged state.
     pub fn recommend(&self, merged: &BTreeMap<String, Aggregate>) -> Vec<ContainerRecommendation> {
-        let is_on = |container: &str| !self.vpa.policy(container).is_some_and(|policy| policy.is_off);
+        let is_on =
+            |container: &str| !self.vpa.policy(container).is_some_and(|policy| policy.is_off);
         let wanted: Vec<(&str, &Aggregate)> = (merged.iter())
             .map(|(container, state)| (container.as_str(), state))
             .filter(|(container, _)| is_on(container))
@@ -190,7 +192,8 @@ impl Recommender {
         self.collected_at = Some(now);
         let pods = &self.pods;
         let is_fed = |(container, revision): &AggregateKey| {
-            pods.values().any(|pod| pod.revision == *revision && pod.containers.contains_key(container))
+            pods.values()
+                .any(|pod| pod.revision == *revision && pod.containers.contains_key(container))
         };
         self.aggregates
             .retain(|key, state| !state.is_expired(now) && (state.samples > 0 || is_fed(key)));
