@@ -26,7 +26,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "windfall-daemon",
-        &["core", "trace", "policy", "autoscalers", "control", "telemetry", "rl", "scenario", "platforms"],
+        &[
+            "core",
+            "trace",
+            "policy",
+            "autoscalers",
+            "control",
+            "telemetry",
+            "rl",
+            "scenario",
+            "platforms",
+        ],
     ),
     ("windfall-python", &["core", "control", "telemetry", "rl", "scenario"]),
     (
@@ -42,8 +52,18 @@ const ARROWS: &[(&str, &[&str])] = &[
 ///
 /// `scenario` is one of them although it uses all cores: rayon's results are collected in index
 /// order, and threads of our own stay banned there as everywhere below.
-const PURE: &[&str] =
-    &["core", "trace", "policy", "autoscalers", "control", "telemetry", "sim", "rl", "papers", "scenario"];
+const PURE: &[&str] = &[
+    "core",
+    "trace",
+    "policy",
+    "autoscalers",
+    "control",
+    "telemetry",
+    "sim",
+    "rl",
+    "papers",
+    "scenario",
+];
 
 /// Outside crates that only some of ours may name.
 const CONFINED: &[(&str, &[&str])] = &[
