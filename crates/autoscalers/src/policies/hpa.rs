@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use windfall_core::{
     Decision, FunctionId, FunctionView, Observation, Policy, PolicyError, Setting, Target,
+    TickRecord,
 };
 
 use crate::hpa::{
@@ -85,6 +86,23 @@ impl Policy for Hpa {
         }
         decision.reason = format!("hpa: {} functions rescaled", decision.targets.len());
         Ok(decision)
+    }
+
+    /// `spec.replicas` is what was carried out: the plan's count, or what is there if the wish was refused.
+    fn feedback(&mut self, tick: &TickRecord) {
+        for wish in &tick.decision.targets {
+            let view = tick.observation.function(wish.function);
+            let (Some(scaled), Some(view)) = (self.functions.get_mut(&wish.function), view) else {
+                continue;
+            };
+            scaled.replicas = whole(view.ready.get().saturating_add(view.starting.get()));
+        }
+        for planned in tick.plan.targets() {
+            let scaled = self.functions.get_mut(&planned.function);
+            if let (Some(scaled), Some(count)) = (scaled, planned.instances.value()) {
+                scaled.replicas = whole(count.get());
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use windfall_core::conformance::policy_suite;
 use windfall_core::{
     Allocation, ClusterView, Decision, Duration, FunctionId, FunctionView, Instances, Observation,
-    Policy, Setting, Timestamp,
+    Policy, Setting, TickRecord, Timestamp,
 };
 
 use super::{Autopilot, AutopilotKind, Hpa, Kpa, Vpa};
@@ -87,6 +87,17 @@ fn hpa_follows_utilisation() {
     // Not before the next sync.
     assert_eq!(instances(&tick(&mut hpa, 10, 10, view(8, 4.0, 7.9))), None);
     assert_eq!(instances(&tick(&mut hpa, 15, 15, view(8, 4.0, 7.2))), Some(15.0));
+}
+
+#[test]
+fn hpa_goes_on_from_what_was_carried_out() {
+    let mut hpa = Hpa::default();
+    let wish = tick(&mut hpa, 0, 0, view(4, 4.0, 4.0));
+    assert_eq!(instances(&wish), Some(5.0));
+    // Nothing of it was allowed: the plan is empty, and the next sync begins at 4 again.
+    let observation = Observation { functions: vec![view(4, 4.0, 4.0)], ..Observation::default() };
+    hpa.feedback(&TickRecord { observation, decision: wish, ..TickRecord::default() });
+    assert_eq!(instances(&tick(&mut hpa, 15, 15, view(4, 4.0, 4.0))), Some(5.0));
 }
 
 #[test]

@@ -171,7 +171,8 @@ impl DecayingHistogram {
         let old = self.reference.unwrap_or(YEAR_ONE_UNIX);
         let exponent = (nanos(old - new) / nanos(half_life) + 0.5).floor();
         let scale = exponent.exp2();
-        for weight in &mut self.weights[self.lo.min(self.hi)..=self.hi] {
+        // Nothing of an empty range, not even the traces outside it.
+        for weight in self.weights.get_mut(self.lo..=self.hi).unwrap_or_default() {
             *weight *= scale;
         }
         self.total *= scale;
@@ -232,6 +233,16 @@ mod tests {
         histogram.add(0.1, 1.0, DAY / 2);
         assert_eq!(histogram.reference(), Some(DAY));
         assert!((histogram.total_weight() - 0.5_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_trace_of_weight_outside_the_range_is_not_scaled() {
+        let mut histogram = DecayingHistogram::new(BucketLayout::cpu(), DAY);
+        histogram.add(0.001, 0.000_09, 0);
+        assert!(histogram.is_empty());
+        histogram.add(0.001, 0.000_09, 101 * DAY);
+        // 0.00009 of before, untouched, and 0.00009 of now make a bucket of weight.
+        assert!(!histogram.is_empty());
     }
 
     #[test]
