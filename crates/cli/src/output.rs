@@ -5,6 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use windfall_scenario::RunError;
+use windfall_scenario::sweep::SweepError;
 use windfall_telemetry::JournalError;
 use windfall_trace::TraceError;
 
@@ -86,15 +88,28 @@ pub(crate) fn command_line() -> String {
 
 /// Tells what went wrong, and what to do where there is something to say.
 pub(crate) fn tell(error: &anyhow::Error) {
-    eprintln!("error: {error:#}");
-    let hint = error.chain().find_map(|cause| {
-        if let Some(trace) = cause.downcast_ref::<TraceError>() {
-            return trace.hint();
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some messages quote their cause already.
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
         }
-        cause.downcast_ref::<JournalError>().and_then(JournalError::hint)
-    });
-    if let Some(hint) = hint {
+    }
+    eprintln!("error: {told}");
+    if let Some(hint) = error.chain().find_map(hint) {
         eprintln!("\nhint: {hint}");
+    }
+}
+
+fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    if let Some(error) = cause.downcast_ref::<TraceError>() {
+        error.hint()
+    } else if let Some(error) = cause.downcast_ref::<RunError>() {
+        error.hint()
+    } else if let Some(error) = cause.downcast_ref::<SweepError>() {
+        error.hint()
+    } else {
+        cause.downcast_ref::<JournalError>().and_then(JournalError::hint)
     }
 }
 

@@ -141,7 +141,7 @@ impl CallDemand {
     ///
     /// Traces tell how long calls took at the size their users had chosen; this turns that around.
     pub fn with_run_time(self, run: Duration, cpu: MilliCpu) -> Self {
-        self.with_run_time_and_rise(run, cpu, 0.0)
+        Self { rise: self.rise, ..self.with_run_time_and_rise(run, cpu, 0.0) }
     }
 
     /// [`Self::with_run_time`], with memory at its peak after `rise_share` (0 to 1) of the fastest run.
@@ -162,7 +162,7 @@ impl CallDemand {
             (share * f64::from(self.cycles), share * free)
         };
         self.work = work as u64;
-        // Rounded down, and down again by the fraction of work that is cut off: never beyond the fastest run.
+        // Rounding moves the fastest run by at most a nanosecond per cycle.
         let fastest = self.fixed.as_nanos() as f64 + fastest;
         self.rise = Duration::from_nanos((fastest * f64::from(rise_share)) as u64);
         self
@@ -302,7 +302,9 @@ mod tests {
         fn work_is_recovered_from_a_run_time(millis in 1u64..600_000, cycles in 1u8..11, shape: u32, cpu in 50u32..9000) {
             let run = Duration::from_millis(millis);
             let call = CallDemand { fixed: run.scaled(0.3), cycles, shape, ..one_core_second() };
-            let again = call.with_run_time(run, MilliCpu::new(cpu)).run_time(MilliCpu::new(cpu));
+            let call = call.with_run_time(run, MilliCpu::new(cpu));
+            prop_assert_eq!(call.rise, one_core_second().rise);
+            let again = call.run_time(MilliCpu::new(cpu));
             let error = again.as_nanos().abs_diff(run.as_nanos());
             prop_assert!(error <= u64::from(cycles) + run.as_nanos() / 1_000_000, "off by {error} ns");
         }

@@ -60,3 +60,8 @@ pub use per_function::PerFunction;
 pub use quantile_window::QuantileWindow;
 pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
+
+/// The policy that the guide builds, compiled and run as it is printed there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/your-own-policy.md")]
+pub struct YourOwnPolicy;

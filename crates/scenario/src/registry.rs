@@ -1,5 +1,6 @@
 //! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
 
+use windfall_control::CallLoop;
 use windfall_control::call_safeguards::Faasrm;
 use windfall_control::safeguards::{Capacity, FlapBudget, Limits, RateOfChange, StaleObservation};
 use windfall_core::peak_range::PeakSettings;
@@ -22,6 +23,13 @@ pub struct Assembled {
     pub tick: Option<Box<dyn Policy>>,
     /// Judges those wishes.
     pub tick_safeguards: SafeguardChain,
+}
+
+impl Assembled {
+    /// The loop that sizes calls with this policy behind its safeguards.
+    pub fn call_loop(self) -> CallLoop {
+        CallLoop::new(self.call, self.call_safeguards)
+    }
 }
 
 /// One name in the registry.

@@ -44,6 +44,17 @@ pub enum RunError {
     Unbalanced(Ledger),
 }
 
+impl RunError {
+    /// What to do about it, where there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Trace(error) => error.hint(),
+            Self::UnknownPolicy { .. } => Some("`windfall policies` lists them"),
+            Self::PolicySettings { .. } | Self::Platform(_) | Self::Unbalanced(_) => None,
+        }
+    }
+}
+
 /// What is to be run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {

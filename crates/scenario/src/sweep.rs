@@ -75,6 +75,17 @@ pub enum SweepError {
     },
 }
 
+impl SweepError {
+    /// What to do about it, where there is something to say.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Run(error) => error.hint(),
+            Self::Journal { .. } => Some("check the permissions and the free space"),
+            Self::Threads { .. } => Some("ask for fewer with --threads"),
+        }
+    }
+}
+
 impl Sweep<'_> {
     /// Plays everything.
     pub fn play(&self, watcher: &dyn Watcher) -> Result<SweepResult, SweepError> {

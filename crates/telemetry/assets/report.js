@@ -1,106 +1,355 @@
-// Fills the page from the data block. All text goes in as text, never as markup.
+// Fills the page from the data block: a comparison, one run, or a workload.
 "use strict";
-const D = JSON.parse(document.getElementById("data").textContent), main = document.querySelector("main");
-const M = Object.fromEntries(D.metrics.map(m => [m.key, m]));
-const known = ["fixed", "safeguard-random", "histogram", "oracle"], others = (D.policies || []).filter(p => !known.includes(p));
-const color = p => `var(--p${known.includes(p) ? known.indexOf(p) : 4 + others.indexOf(p) % 8})`;
-const pct = v => (v * 100 === 0 ? "0" : v < 1e-5 ? "<0.001" : (v * 100).toFixed(v < 0.001 ? 3 : v < 0.1 ? 2 : 1)) + " %";
-const shareKeys = ["violation_share", "harvested_violation_share", "cold_share", "harvested_share", "accelerated_share"];
-const show = (key, v) => shareKeys.includes(key) ? pct(v) : short(v);
-function section(title, lead, parent) { const s = el("section", "", parent || main); el("h2", "", s, title); if (lead) el("p", "lead", s, lead); return s; }
-function pick(parent, label, values, changed, text) {
-  const wrap = el("label", "", parent, label + " "), select = el("select", "", wrap);
-  values.forEach((v, k) => { const o = el("option", "", select, text ? text(v) : String(v)); o.value = k; });
-  select.onchange = () => changed(values[select.value]);
-  return v => { select.value = values.indexOf(v); };
+const D = JSON.parse(document.getElementById("data").textContent);
+const M = Object.fromEntries(D.metrics.map(metric => [metric.key, metric]));
+const page = document.querySelector("main");
+const SHARES = ["violation_share", "harvested_violation_share", "cold_share", "harvested_share", "accelerated_share"];
+// Relative run times differ in the third digit after the point.
+const show = (key, value) => {
+  if (SHARES.includes(key)) return percent(value);
+  return key.startsWith("rfet") && isNumber(value) && value < 100 ? value.toFixed(3) : short(value);
+};
+function plainBar([name, value]) {
+  return { name, style: { color: "var(--p2)", shape: 0 }, values: [{ label: name, value, text: short(value) }] };
 }
-function table(parent, heads, rows, className) {
-  const wrap = el("div", "scroll", parent), t = el("table", className || "", wrap), h = el("tr", "", el("thead", "", t));
-  heads.forEach(x => el("th", "", h, x));
-  const body = el("tbody", "", t);
-  for (const row of rows) { const tr = el("tr", "", body); for (const cell of row) { const c = typeof cell === "object" ? cell : { text: cell }, td = el("td", c.best ? "best" : "", tr); if (c.dot) { el("i", "swatch", td).style.background = c.dot; } td.append(c.text); if (c.ref) el("span", "ref", td, "reference"); if (c.small) { td.append(" "); el("small", "", td, c.small); } } }
-  return t;
+function styleOf(policy) {
+  const { color, shape, hollow } = D.palette[policy] || { color: 0, shape: 0 };
+  return { color: `var(--p${color})`, shape, hollow, dash: DASHES[shape] };
 }
-function sorted(parent, heads, rows, note) {
-  let by = heads.length - 2, down = true, word = "";
-  const bar = el("div", "controls", parent), box = el("input", "", bar); box.placeholder = "filter by name"; box.setAttribute("aria-label", "filter by name");
-  el("span", "", bar, note || ""); const host = el("div", "", parent);
-  function draw() {
-    host.textContent = "";
-    const found = rows.filter(r => String(r[0]).toLowerCase().includes(word)).sort((a, b) => (a[by] > b[by] ? 1 : a[by] < b[by] ? -1 : 0) * (down ? -1 : 1)).slice(0, 200);
-    const t = table(host, heads.map((h, k) => h + (k === by ? (down ? " ↓" : " ↑") : "")), found.map(r => r.map((v, k) => !k ? v : Number.isInteger(v) && v < 1e4 ? String(v) : short(v))));
-    t.querySelectorAll("th").forEach((th, k) => { th.dataset.sort = k; th.tabIndex = 0; if (k === by) th.setAttribute("aria-sort", down ? "descending" : "ascending"); th.onclick = () => { down = by === k ? !down : k > 0; by = k; draw(); }; th.onkeydown = e => { if (e.key === "Enter") th.onclick(); }; });
+// The links at the top; with them the load that everything below is about.
+function navigation(fill) {
+  const nav = el("nav", "top", page);
+  if (fill) fill(nav);
+  const links = el("div", "links", nav);
+  return () => {
+    for (const one of document.querySelectorAll("section")) {
+      el("a", "", links, one.querySelector("h2").textContent).href = "#" + one.id;
+    }
+  };
+}
+function distribution(host, runs, tail, log) {
+  const series = runs.map(run => ({
+    name: run.policy, ...styleOf(run.policy),
+    points: run.slowdown_cdf.map(([x, share]) => ({ x, y: tail ? 1 - share : share, share })),
+  }));
+  chart(host, {
+    label: "distribution of slowdowns", height: 380, series,
+    x: { label: "slowdown" + (log ? " (log)" : ""), log },
+    y: { label: tail ? "share of calls slower (log)" : "share of calls at most this slow", log: tail },
+    tell: p => [`slowdown ${short(p.x)}`, `${percent(p.share)} of calls at most`, `${percent(1 - p.share)} slower`],
+  });
+}
+const CORES = [
+  ["capacity", "capacity_cores", 3, { dash: "2 3" }], ["demand", "demand_cores", 0, { dash: "5 4" }],
+  ["granted", "granted_cores", 2, { fill: true }], ["used", "used_cores", 4, { fill: true }],
+  ["harvested", "harvested_cores", 1, {}], ["lent", "lent_cores", 5, {}],
+];
+const COUNTS = [
+  ["running", "running", 2, {}], ["waiting", "waiting", 6, { fill: true }], ["instances", "instances", 4, {}],
+];
+function lines(run, columns) {
+  return columns.map(([name, key, color, more]) => ({
+    name, color: `var(--p${color})`, ...more,
+    points: run.series.time.map((second, k) => ({ x: second / 60, y: run.series[key][k] })),
+  }));
+}
+function overTime(host, run, columns, unit, more) {
+  chart(host, {
+    label: `${unit} over time, ${run.policy}`, height: unit === "cores" ? 320 : 220, across: true,
+    x: { label: "time, minutes", tight: true }, y: { label: unit, zero: true, ...(more || {}).y },
+    series: lines(run, columns), tell: p => `minute ${short(p.x)}`, ...(more || {}).spec,
+  });
+}
+function functionTable(parent, run) {
+  const heads = ["function", "calls", "p99 slowdown", "violations", "core-s used", "core-s granted", "granted / used"];
+  const rows = run.functions.map(f => [
+    f.name, f.calls, f.slowdown_p99, f.violations, f.core_seconds_used, f.core_seconds_granted,
+    f.core_seconds_used > 0 ? f.core_seconds_granted / f.core_seconds_used : null,
+  ]);
+  sortable(parent, heads, rows, { by: 5 });
+  if (run.functions_left_out) {
+    el("p", "lead", parent, `${run.functions_left_out} more functions, granted less than these, are not listed.`);
   }
-  box.oninput = () => { word = box.value.toLowerCase(); draw(); };
-  draw();
 }
-function cdf(host, runs, tail) {
-  chart(host, { label: "distribution of slowdowns", height: 340, x: { label: "slowdown", log: true }, y: { label: tail ? "share of calls slower" : "share of calls at most this slow", log: tail },
-    series: runs.map(r => ({ name: r.policy, color: color(r.policy), step: true, points: r.slowdown_cdf.map(([x, y]) => ({ x, y: tail ? 1 - y : y, q: y })).filter(p => !tail || p.y > 0) })),
-    tell: p => [`slowdown ${short(p.x)}`, `${pct(p.q)} of calls at most`] });
-}
-function overTime(host, run, kind) {
-  const S = run.series, line = (name, key, c, more) => ({ name, color: c, points: S.time.map((t, k) => ({ x: t / 60, y: S[key][k] })), ...more });
-  const series = kind === "cores" ? [line("demand", "demand_cores", "var(--p0)", { dash: "5 4" }), line("granted", "granted_cores", "var(--p2)", { fill: true }), line("used", "used_cores", "var(--p4)", { fill: true }), line("harvested", "harvested_cores", "var(--p1)"), line("lent", "lent_cores", "var(--p5)"), line("capacity", "capacity_cores", "var(--p3)", { dash: "2 3" })] : [line("running", "running", "var(--p2)"), line("waiting", "waiting", "var(--p6)", { fill: true }), line("instances", "instances", "var(--p4)")];
-  chart(host, { label: kind + " over time", height: kind === "cores" ? 320 : 220, x: { label: "time, minutes" }, y: { label: kind === "cores" ? "cores" : "count", zero: true }, series, tell: (p, s) => [`${short(p.y)} at ${short(p.x)} min`] });
-}
-function functions(parent, run) { sorted(parent, ["function", "calls", "p99 slowdown", "violations", "core-s used", "core-s granted", "granted / used"], run.functions.map(f => [f.name, f.calls, f.slowdown_p99, f.violations, f.core_seconds_used, f.core_seconds_granted, f.core_seconds_used > 0 ? f.core_seconds_granted / f.core_seconds_used : Infinity]), "click a column to sort; at most 200 functions, those granted most"); }
-function definitions() {
-  const s = section("Settings, definitions");
-  if (D.command) { el("p", "lead", s, "To reproduce:"); el("pre", "", s, D.command); }
-  if (D.settings) { const d = el("details", "", s); el("summary", "", d, "Settings as they were resolved"); el("pre", "", d, JSON.stringify(D.settings, null, 2)); }
-  const d = el("details", "", s); el("summary", "", d, "What every metric means"); table(d, ["metric", "unit", "", "meaning"], D.metrics.map(m => [m.key, m.unit, m.direction, m.meaning]), "wide");
-  el("footer", "", main, D.footer);
+function provenance() {
+  const made = section("How to repeat it");
+  if (D.command) copyable(made, D.command);
+  if (D.settings) {
+    const box = el("details", "", made);
+    el("summary", "", box, "Settings as they were resolved");
+    el("pre", "", box, JSON.stringify(D.settings, null, 2));
+  }
+  if (!D.metrics.length) return;
+  const box = el("details", "", made);
+  el("summary", "", box, "What every metric means");
+  table(box, ["metric", "unit", "", "meaning"], D.metrics.map(m => [m.key, m.unit, m.direction, m.meaning]), "wide");
 }
 function comparison() {
-  const C = D.comparison, loads = D.loads, at = load => C.aggregates.filter(a => a.load === load), est = (a, k) => a.metrics[k];
-  const first = loads[loads.length - 1];
-  const run = (load, p) => D.details.find(r => r.load === load && r.policy === p);
-  function loadPicker(parent, draw) { const bar = el("div", "controls", parent); if (loads.length > 1) pick(bar, "load", loads, draw)(first); return bar; }
-  let s = section("Headline", "Means over seeds with 95 % intervals; slowdowns are geometric means with [least..greatest]. Shaded is the best without the oracle, which knows the future.");
-  { loadPicker(s, draw); const host = el("div", "", s), keys = D.headline;
-    function draw(load) { host.textContent = ""; table(host, ["policy", ...keys.map(k => M[k].label)], at(load).map(a => [{ text: a.policy, dot: color(a.policy), ref: a.is_reference }, ...keys.map(k => { const e = est(a, k), g = k === "slowdown_p99"; return { text: show(k, e.mean), small: e.samples < 2 ? "" : g ? `[${short(e.min)}..${short(e.max)}]` : ["rfet_mean", "core_seconds_granted"].includes(k) ? "±" + show(k, (e.high - e.low) / 2) : "", best: D.best[load] && D.best[load][k] === e.mean && a.policy !== "oracle" }; })])); }
-    draw(first); }
-  s = section("Cost against latency", "Down and left is better. Bars are the range over seeds. Nothing can stand left of the dashed line: that much CPU was really used. Drag to zoom, double click to reset.");
-  { let key = "slowdown_p99", load = first; const bar = loadPicker(s, v => { load = v; draw(); }), host = el("div", "", s);
-    pick(bar, "latency", ["slowdown_p99", "bounded_slowdown_p99", "slowdown_p95"], v => { key = v; draw(); }, k => M[k].label);
-    function draw() { const used = at(load).map(a => est(a, "core_seconds_used").mean); chart(host, { label: "cost against latency", names: true, height: 420, x: { label: "core-seconds granted" }, y: { label: M[key].label, log: true }, lines: used.length ? [{ x: Math.min(...used), text: "used" }] : [],
-      series: at(load).map(a => { const x = est(a, "core_seconds_granted"), y = est(a, key); return { name: a.policy, mode: "points", hollow: a.is_reference, color: color(a.policy), points: [{ x: x.mean, x0: x.min, x1: x.max, y: y.mean, y0: y.min, y1: y.max }] }; }),
-      tell: p => [`${M[key].label} ${short(p.y)} [${short(p.y0)}..${short(p.y1)}]`, `${short(p.x)} core-s granted`] }); }
-    draw(); }
+  const C = D.comparison, views = [], state = { load: D.loads[D.loads.length - 1], policy: D.best_policy };
+  const view = draw => { views.push(draw); draw(); };
+  const at = () => C.aggregates.filter(a => a.load === state.load);
+  const kept = () => D.details.filter(run => run.load === state.load);
+  const nameCell = (policy, ref) => ({ text: policy, style: styleOf(policy), ref });
+  const finish = navigation(left => {
+    if (D.loads.length < 2) return;
+    segments(left, "load", D.loads, state.load, load => { state.load = load; views.forEach(draw => draw()); });
+  });
+  headline({ C, state, view, at, nameCell });
+  costAgainstLatency({ view, at });
+  seedBySeed({ C, state, view, at });
   if (D.details.length) {
-    s = section("Slowdown of all calls", "One seed per policy. The tail view shows how rare the slow calls are.");
-    { let load = first, tail = true; const bar = loadPicker(s, v => { load = v; draw(); }), host = el("div", "", s); pick(bar, "view", ["tail (1 - CDF)", "CDF"], v => { tail = v !== "CDF"; draw(); }); const draw = () => cdf(host, D.details.filter(r => r.load === load), tail); draw(); }
-    s = section("The cluster over time", "Demand is what users reserve for all calls in the system; harvested was taken below reservations, lent was given above them.");
-    { let load = first, policy = D.best_policy; const bar = loadPicker(s, v => { load = v; draw(); }), host = el("div", "", s), low = el("div", "", s); pick(bar, "policy", D.policies, v => { policy = v; draw(); })(policy); function draw() { const r = run(load, policy); if (!r) { host.textContent = low.textContent = "no such run was kept"; return; } overTime(host, r, "cores"); overTime(low, r, "count"); } draw(); }
+    slowdowns({ view, kept });
+    clusterOverTime({ state, view, kept });
   }
-  s = section("Broken promises", "Calls that ran more than 5 % longer than at their user's size. Dark: among all calls. Light: among those that were harvested.");
-  { loadPicker(s, draw); const host = el("div", "", s); function draw(load) { bars(host, at(load).map(a => ({ name: a.policy, color: color(a.policy), values: ["violation_share", "harvested_violation_share"].map(k => ({ label: M[k].label, value: est(a, k).mean, text: pct(est(a, k).mean) })) }))); } draw(first); }
-  s = section(`Against ${C.baseline}, seed by seed`, "Ratio of ours to theirs on the same seeds with its 95 % interval, then wins-losses-ties. Shaded: the interval of the difference leaves zero out in our favour.");
-  { loadPicker(s, draw); const host = el("div", "", s), keys = ["slowdown_p99", "bounded_slowdown_p99", "rfet_mean", "violation_share", "core_seconds_granted", "mib_seconds_granted"];
-    function draw(load) { host.textContent = ""; const ps = C.pairs.filter(p => p.load === load), names = [...new Set(ps.map(p => p.policy))]; if (!names.length) { el("p", "lead", host, "No run has a partner on the same seed."); return; } table(host, ["policy", ...keys.map(k => M[k].label)], names.map(n => [{ text: n, dot: color(n) }, ...keys.map(k => { const p = ps.find(q => q.policy === n && q.metric === k); if (!p) return ""; const r = p.ratio, d = p.difference; return { text: r ? "×" + short(r.mean) : (d.mean > 0 ? "+" : "") + show(k, d.mean), small: (r && r.samples > 1 ? `[${short(r.low)}, ${short(r.high)}] ` : "") + `${p.wins}-${p.losses}-${p.ties}`, best: d.samples > 1 && d.high < 0 }; })])); }
-    draw(first); }
-  if (D.details.length) { s = section("Function by function"); let load = first, policy = D.best_policy; const bar = loadPicker(s, v => { load = v; draw(); }), host = el("div", "", s); pick(bar, "policy", D.policies, v => { policy = v; draw(); })(policy); function draw() { host.textContent = ""; const r = run(load, policy); if (r) functions(host, r); } draw(); }
+  brokenPromises({ view, at });
+  paired({ C, state, view, nameCell });
+  if (D.details.length) functionByFunction({ state, view, kept });
+  provenance();
+  finish();
+}
+function headline({ state, view, at, nameCell }) {
+  const made = section("Headline", "Means over seeds with half their 95 % interval; slowdowns are geometric means with "
+    + "[least..greatest]. Shaded is the best without the oracle, which knows the future.");
+  const host = el("div", "", made), verdict = el("div", "verdict", made);
+  const cell = (aggregate, key) => {
+    const e = aggregate.metrics[key];
+    if (!e) return { text: "n/a", title: "no call to say it of" };
+    const half = (e.high - e.low) / 2, isFactor = key.startsWith("slowdown") || key.startsWith("bounded");
+    const spread = isFactor ? `[${short(e.min)}..${short(e.max)}]` : half ? "±" + show(key, half) : "";
+    const isEligible = aggregate.policy !== "oracle" && aggregate.metrics.completed.mean > 0;
+    const isBest = isEligible && (D.best[state.load] || {})[key] === e.mean;
+    return { text: show(key, e.mean), small: e.samples < 2 ? "" : spread, best: isBest };
+  };
+  view(() => {
+    host.textContent = verdict.textContent = "";
+    const rows = at().map(a => [nameCell(a.policy, a.is_reference), ...D.headline.map(key => cell(a, key))]);
+    table(host, ["policy", ...D.headline.map(key => M[key].label)], rows, "numbers");
+    const judged = D.verdicts[state.load];
+    if (!judged) return;
+    el("h3", "", verdict, `Where ${judged.policy} loses at load ${state.load}`);
+    const list = el("ul", "", verdict);
+    for (const sentence of judged.losses) el("li", "", list, sentence);
+  });
+}
+function costAgainstLatency({ view, at }) {
+  const made = section("Cost against latency", "Down and left is better. Bars are the range over seeds, hollow marks "
+    + "are references. The dashed line is the CPU really used: nothing can be granted less. Drag to zoom, double "
+    + "click to reset, arrow keys to read.");
+  const bar = el("div", "controls", made), host = el("div", "", made);
+  let key = "slowdown_p99", log = true;
+  function draw() {
+    const drawn = at().filter(a => a.metrics[key] && a.metrics.core_seconds_granted);
+    const used = drawn.map(a => a.metrics.core_seconds_used.mean);
+    chart(host, {
+      label: `${M[key].label} against core-seconds granted`, names: true, height: 440,
+      x: { label: "core-seconds granted" }, y: { label: M[key].label + (log ? " (log)" : ""), log, zero: !log },
+      lines: used.length ? [{ x: Math.min(...used), text: "used" }] : [],
+      series: drawn.map(a => {
+        const x = a.metrics.core_seconds_granted, y = a.metrics[key];
+        const point = { x: x.mean, x0: x.min, x1: x.max, y: y.mean, y0: y.min, y1: y.max };
+        return { name: a.policy, mode: "points", ...styleOf(a.policy), points: [point] };
+      }),
+      tell: p => [`${M[key].label} ${short(p.y)} [${short(p.y0)}..${short(p.y1)}]`, `${short(p.x)} core-s granted`],
+    });
+  }
+  const keys = ["slowdown_p99", "bounded_slowdown_p99", "slowdown_p95", "slowdown_p50", "latency_p99_seconds"];
+  pick(bar, "latency", keys, v => { key = v; draw(); }, k => M[k].label);
+  pick(bar, "scale", ["log", "linear"], v => { log = v === "log"; draw(); });
+  view(draw);
+}
+function seedBySeed({ C, state, view, at }) {
+  const made = section("Seed by seed", "Every mark is one seed, the bar the mean. Where seeds differ more than "
+    + "policies, compare marks of one seed: hover over one and its sisters light up.");
+  const bar = el("div", "controls", made), host = el("div", "strips", made);
+  let key = "slowdown_p99";
+  function draw() {
+    host.textContent = "";
+    const rows = D.seeds.filter(row => row.load === state.load && isNumber(row[key]));
+    const values = rows.map(row => row[key]), log = values.every(v => v > 0);
+    const X = axis(range(values, log, false), log, 1.5, 98.5);
+    for (const a of at()) {
+      const style = styleOf(a.policy), line = el("div", "strip", host), name = el("div", "bar-name", line);
+      mark(name, style);
+      name.append(a.policy);
+      const track = el("div", "strip-track", line), mean = a.metrics[key];
+      if (mean) el("i", "strip-mean", track).style.left = X.at(mean.mean) + "%";
+      for (const row of rows.filter(r => r.policy === a.policy)) {
+        const dot = el("i", "strip-dot", track);
+        dot.style.left = X.at(row[key]) + "%";
+        dot.style.setProperty("--c", style.color);
+        dot.dataset.seed = row.seed;
+        dot.title = `${a.policy}, seed ${row.seed}: ${show(key, row[key])}`;
+      }
+    }
+    const scale = el("div", "strip", host), track = el("div", "strip-scale", (el("div", "", scale), scale));
+    for (const v of ticks(X.low, X.high, log, host.clientWidth / 110)) {
+      el("span", "", track, tick(v)).style.left = X.at(v) + "%";
+    }
+  }
+  host.onpointerover = event => {
+    const seed = event.target.dataset && event.target.dataset.seed;
+    for (const dot of host.querySelectorAll(".strip-dot")) dot.classList.toggle("lit", dot.dataset.seed === seed);
+  };
+  host.onpointerleave = () => host.querySelectorAll(".lit").forEach(dot => dot.classList.remove("lit"));
+  pick(bar, "metric", D.seed_metrics, v => { key = v; draw(); }, k => M[k].label);
+  view(draw);
+}
+function slowdowns({ view, kept }) {
+  const made = section("Slowdown of all calls", "One seed per policy. The tail view shows how rare the slow calls are: "
+    + "a curve further down and left is better.");
+  const bar = el("div", "controls", made), host = el("div", "", made);
+  let tail = true, log = true;
+  const draw = () => distribution(host, kept(), tail, log);
+  pick(bar, "view", ["tail (1 - CDF)", "CDF"], v => { tail = v !== "CDF"; draw(); });
+  pick(bar, "slowdown axis", ["log", "linear"], v => { log = v === "log"; draw(); });
+  view(draw);
+}
+function clusterOverTime({ state, view, kept }) {
+  const made = section("The cluster over time", "One seed per policy, all panels on one scale: demand is what users "
+    + "reserve for all calls in the system, dashed; choose a panel to see it in full below.");
+  const panels = el("div", "panels", made), title = el("h3", "", made);
+  const high = el("div", "", made), low = el("div", "", made);
+  el("p", "lead", made, "Harvested was taken below reservations, lent was given above them. Drag sideways for a "
+    + "stretch of time.");
+  const small = CORES.filter(([name]) => ["demand", "granted", "used"].includes(name));
+  function focus() {
+    const run = kept().find(r => r.policy === state.policy) || kept()[0];
+    for (const panel of panels.children) {
+      panel.firstChild.setAttribute("aria-pressed", String(!!run && panel.dataset.policy === run.policy));
+    }
+    title.textContent = run ? `${run.policy}, load ${run.load}, seed ${run.seed}` : "no run of this load was kept";
+    high.textContent = low.textContent = "";
+    if (!run) return;
+    overTime(high, run, CORES, "cores");
+    overTime(low, run, COUNTS, "count");
+  }
+  view(() => {
+    panels.textContent = "";
+    const most = kept().flatMap(run => small.flatMap(([, key]) => run.series[key]));
+    const y = { range: range(most, false, true) };
+    for (const run of kept()) {
+      const panel = el("div", "panel", panels), button = el("button", "panel-name", panel);
+      panel.dataset.policy = run.policy;
+      button.type = "button";
+      mark(button, styleOf(run.policy));
+      button.append(run.policy);
+      button.onclick = () => { state.policy = run.policy; focus(); };
+      overTime(el("div", "", panel), run, small, "cores", { y, spec: { mini: true, height: 130 } });
+    }
+    focus();
+  });
+}
+function brokenPromises({ view, at }) {
+  const made = section("Broken promises", "Calls that ran more than 5 % longer than at their user's size. Dark: among "
+    + "all calls. Light: among those that were harvested, the promise to those who gave.");
+  const host = el("div", "", made);
+  view(() => bars(host, at().map(a => ({
+    name: a.policy, style: styleOf(a.policy),
+    values: ["violation_share", "harvested_violation_share"].map((key, k) => {
+      const e = a.metrics[key];
+      return { label: M[key].label, value: e && e.mean, text: e ? percent(e.mean) : k ? "none harvested" : "n/a" };
+    }),
+  }))));
+}
+function paired({ C, state, view, nameCell }) {
+  const made = section(`Against ${C.baseline}`, "On the same seeds: ratio of ours to theirs with its 95 % interval, "
+    + "then wins-losses-ties. Shaded: the interval of the difference leaves zero out in our favour; red: against us.");
+  const host = el("div", "", made);
+  const keys = ["slowdown_p99", "bounded_slowdown_p99", "rfet_mean", "violation_share", "core_seconds_granted",
+    "mib_seconds_granted"];
+  const cell = pair => {
+    if (!pair) return { text: "n/a" };
+    const { ratio, difference, wins, losses, ties, metric } = pair;
+    const factor = value => metric === "rfet_mean" ? show(metric, value) : short(value);
+    const text = ratio ? "×" + factor(ratio.mean) : (difference.mean > 0 ? "+" : "") + show(metric, difference.mean);
+    const interval = ratio && ratio.samples > 1 ? `[${factor(ratio.low)}, ${factor(ratio.high)}] ` : "";
+    const small = `${interval}${wins}-${losses}-${ties}`;
+    const isDecided = difference.samples > 1;
+    return { text, small, best: isDecided && difference.high < 0, worse: isDecided && difference.low > 0 };
+  };
+  view(() => {
+    host.textContent = "";
+    const here = C.pairs.filter(p => p.load === state.load), names = [...new Set(here.map(p => p.policy))];
+    if (!names.length) {
+      el("p", "lead", host, "No run has a partner on the same seed.");
+      return;
+    }
+    const find = (name, key) => here.find(p => p.policy === name && p.metric === key);
+    const rows = names.map(name => [nameCell(name), ...keys.map(key => cell(find(name, key)))]);
+    table(host, ["policy", ...keys.map(key => M[key].label)], rows, "numbers");
+  });
+}
+function functionByFunction({ state, view, kept }) {
+  const made = section("Function by function", "One seed. The functions that were granted most; click a head to sort.");
+  const bar = el("div", "controls", made), host = el("div", "", made);
+  function draw() {
+    host.textContent = "";
+    const run = kept().find(r => r.policy === state.function_policy);
+    if (run) functionTable(host, run);
+    else el("p", "lead", host, "No run of this policy was kept at this load.");
+  }
+  state.function_policy = D.best_policy;
+  pick(bar, "policy", D.policies, v => { state.function_policy = v; draw(); })(D.best_policy);
+  view(draw);
+}
+function facts(parent, pairs) {
+  const host = el("dl", "facts", parent);
+  for (const [name, value, meaning] of pairs) {
+    const box = el("div", "", host);
+    el("dt", "", box, name);
+    el("dd", "", box, value);
+    if (meaning) box.title = meaning;
+  }
 }
 function single() {
-  const R = D.run, r = D.details[0];
-  const s = section("In numbers"), facts = el("div", "facts", s);
-  for (const k of ["calls", ...D.headline, "core_seconds_used", "changes_per_hour", "latency_p99_seconds", "amendments", "fallbacks"]) { const f = el("div", "", facts); el("span", "", f, M[k].label); el("b", "", f, show(k, R[k])); f.title = M[k].meaning; }
-  const t = section("The cluster over time", "Drag to zoom, double click to reset."); overTime(el("div", "", t), r, "cores"); overTime(el("div", "", t), r, "count");
-  cdf(el("div", "", section("Slowdown of all calls")), [r], true);
-  const rules = Object.entries(r.amendments).sort((a, b) => b[1] - a[1]);
-  if (rules.length) bars(el("div", "", section("Where safeguards stepped in")), rules.map(([name, n]) => ({ name, color: "var(--p2)", values: [{ label: name, value: n, text: short(n) }] })));
-  functions(section("Function by function"), r);
+  const finish = navigation(), row = D.run, run = D.details[0];
+  const keys = ["calls", ...D.headline, "core_seconds_used", "changes_per_hour", "latency_p99_seconds", "amendments",
+    "fallbacks"];
+  const undefinedKeys = D.undefined || [];
+  const value = key => undefinedKeys.includes(key) ? "n/a" : show(key, row[key]);
+  facts(section("In numbers"), keys.map(key => [M[key].label, value(key), M[key].meaning]));
+  const time = section("The cluster over time", "Drag sideways for a stretch of time, double click to reset.");
+  overTime(el("div", "", time), run, CORES, "cores");
+  overTime(el("div", "", time), run, COUNTS, "count");
+  const made = section("Slowdown of all calls"), bar = el("div", "controls", made), host = el("div", "", made);
+  pick(bar, "view", ["tail (1 - CDF)", "CDF"], v => distribution(host, [run], v !== "CDF", true));
+  distribution(host, [run], true, true);
+  const rules = Object.entries(run.amendments).sort((a, b) => b[1] - a[1]);
+  if (rules.length) {
+    bars(el("div", "", section("Where safeguards stepped in")), rules.map(plainBar));
+  }
+  functionTable(section("Function by function", "Click a head to sort."), run);
+  provenance();
+  finish();
 }
 function picture() {
-  const T = D.trace, s = section("Facts"), facts = el("div", "facts", s);
-  for (const [k, v] of T.facts) { const f = el("div", "", facts); el("span", "", f, k); el("b", "", f, v); }
-  const points = a => a.map(([x, y]) => ({ x, y }));
-  chart(el("div", "", section("Arrivals over time")), { x: { label: "time, minutes" }, y: { label: "calls per second", zero: true }, series: [{ name: "arrivals", color: "var(--p2)", fill: true, points: T.arrivals.map(([x, y]) => ({ x: x / 60, y })) }], tell: p => [`${short(p.y)} per second at ${short(p.x)} min`] });
-  const two = el("div", "two", main);
-  chart(el("div", "", section("Durations", null, two)), { x: { label: "seconds", log: true }, y: { label: "share of calls", zero: true }, series: [{ name: "durations", color: "var(--p4)", fill: true, step: true, points: points(T.durations) }], tell: p => [`${short(p.x)} s: ${short(p.y)}`] });
-  chart(el("div", "", section("Popularity", null, two)), { x: { label: "rank of function", log: true }, y: { label: "calls", log: true }, series: [{ name: "functions", color: "var(--p1)", points: points(T.popularity) }], tell: p => [`rank ${short(p.x)}: ${short(p.y)} calls`] });
-  if (T.triggers.length) bars(el("div", "", section("What sets them off")), T.triggers.map(([name, v]) => ({ name, color: "var(--p2)", values: [{ label: name, value: v, text: short(v) }] })));
+  const finish = navigation(), T = D.trace, points = pairs => pairs.map(([x, y]) => ({ x, y }));
+  if (T.facts.length) facts(section("Facts"), T.facts);
+  chart(el("div", "", section("Arrivals over time")), {
+    label: "arrivals over time",
+    x: { label: "time, minutes", tight: true }, y: { label: "calls per second", zero: true },
+    series: [{
+      name: "arrivals", color: "var(--p2)", fill: true,
+      points: T.arrivals.map(([second, rate]) => ({ x: second / 60, y: rate })),
+    }],
+    tell: p => [`${short(p.y)} per second`, `minute ${short(p.x)}`],
+  });
+  const two = el("div", "two", page);
+  chart(el("div", "", section("Durations", null, two)), {
+    label: "durations", x: { label: "seconds (log)", log: true }, y: { label: "share of calls", zero: true },
+    series: [{ name: "durations", color: "var(--p4)", fill: true, step: true, points: points(T.durations) }],
+    tell: p => [`${short(p.x)} s`, `${percent(p.y)} of calls`],
+  });
+  chart(el("div", "", section("Popularity", null, two)), {
+    label: "popularity", x: { label: "rank of function (log)", log: true }, y: { label: "calls (log)", log: true },
+    series: [{ name: "functions", color: "var(--p1)", points: points(T.popularity) }],
+    tell: p => [`rank ${short(p.x)}`, `${short(p.y)} calls`],
+  });
+  if (T.triggers.length) bars(el("div", "", section("What sets them off")), T.triggers.map(plainBar));
+  if (D.command || D.settings) provenance();
+  finish();
 }
+// On paper nothing can be unfolded.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(box => { box.open = true; }));
 ({ comparison, run: single, trace: picture })[D.kind]();
-definitions();
+el("footer", "", page, D.footer);

@@ -112,6 +112,7 @@ fn interval(minute: u64, load: f64, granted: f64, queue: f64, draws: &mut Draws)
         waiting: (demand - 90.0).max(0.0) * queue,
         instances: demand / 2.0 + 12.0,
         arrivals: 80,
+        ..IntervalRecord::default()
     }
 }
 

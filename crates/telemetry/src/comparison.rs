@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::metric_table::{Direction, METRICS, Metric, metric};
 use crate::statistics::{Estimate, Paired};
-use crate::summary::RunSummary;
+use crate::summary::{RunLabel, RunSummary};
 
 /// Policies that give the others their meaning, in the order in which they are shown.
 pub const REFERENCES: [&str; 4] = ["fixed", "safeguard-random", "histogram", "oracle"];
@@ -44,6 +44,8 @@ pub struct Comparison {
     pub aggregates: Vec<Aggregate>,
     /// Each policy against the baseline.
     pub pairs: Vec<Pair>,
+    /// Runs without a measured call. They are in `rows` and nowhere else: they say nothing.
+    pub left_out: Vec<RunLabel>,
 }
 
 /// One policy at one load over all its seeds.
@@ -62,6 +64,12 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
+    /// Whether it may be called the best: not if it knows the future, and not if it answered nobody,
+    /// which is the cheapest way to run a cluster.
+    pub fn is_eligible(&self) -> bool {
+        self.policy != ORACLE && self.mean("completed").is_some_and(|calls| calls > 0.0)
+    }
+
     /// The mean of one metric over the seeds.
     pub fn mean(&self, key: &str) -> Option<f64> {
         self.metrics.get(key).map(|estimate| estimate.mean)
@@ -86,12 +94,13 @@ pub struct Pair {
 
 impl Comparison {
     /// Aggregates `rows` and pairs every policy with `baseline`. Runs without a partner on the same load
-    /// and seed are aggregated but not paired.
+    /// and seed are aggregated but not paired; runs without calls are left out of both.
     pub fn new(rows: Vec<RunSummary>, baseline: &str) -> Self {
         let mut aggregates = Vec::new();
         let mut pairs = Vec::new();
         for load in loads(&rows) {
-            let at_load: Vec<&RunSummary> = rows.iter().filter(|row| row.load == load).collect();
+            let says_something = |row: &&RunSummary| row.load == load && row.calls > 0;
+            let at_load: Vec<&RunSummary> = rows.iter().filter(says_something).collect();
             let theirs = of_policy(&at_load, baseline);
             for policy in policies_in_order(&at_load) {
                 let ours = of_policy(&at_load, &policy);
@@ -101,7 +110,24 @@ impl Comparison {
                 aggregates.push(aggregate(load, policy, &ours));
             }
         }
-        Self { baseline: baseline.to_owned(), rows, aggregates, pairs }
+        let idle = rows.iter().filter(|row| row.calls == 0);
+        let left_out = idle
+            .map(|row| RunLabel { policy: row.policy.clone(), load: row.load, seed: row.seed })
+            .collect();
+        Self { baseline: baseline.to_owned(), rows, aggregates, pairs, left_out }
+    }
+
+    /// A sentence about runs without calls, if there are any.
+    pub fn left_out_note(&self) -> Option<String> {
+        let shown =
+            |run: &RunLabel| format!("{} at load {} seed {}", run.policy, run.load, run.seed);
+        let names: Vec<String> = self.left_out.iter().take(5).map(shown).collect();
+        let more = match self.left_out.len() {
+            0 => return None,
+            count if count > 5 => format!(" and {} more", count - 5),
+            _ => String::new(),
+        };
+        Some(format!("left out, without a measured call: {}{more}", names.join(", ")))
     }
 
     /// The loads, rising.
@@ -121,13 +147,13 @@ impl Comparison {
             .find(|pair| pair.load == load && pair.policy == policy && pair.metric == key)
     }
 
-    /// The best mean of a metric at a load; the oracle does not take part, because it knows the future,
-    /// and a column in which all are equal has no best.
+    /// The best mean of a metric at a load among those that are [eligible](Aggregate::is_eligible); a
+    /// column in which all are equal has no best.
     pub fn best(&self, load: f64, key: &str) -> Option<f64> {
         let direction = metric(key)?.direction;
         let values: Vec<f64> = self
             .at(load)
-            .filter(|aggregate| aggregate.policy != ORACLE)
+            .filter(|aggregate| aggregate.is_eligible())
             .filter_map(|aggregate| aggregate.mean(key))
             .collect();
         let least = values.iter().copied().min_by(f64::total_cmp)?;
@@ -181,7 +207,7 @@ fn aggregate(load: f64, policy: String, rows: &[&RunSummary]) -> Aggregate {
 }
 
 fn estimate(metric: &Metric, rows: &[&RunSummary]) -> Option<Estimate> {
-    let samples: Vec<f64> = rows.iter().map(|row| (metric.read)(row)).collect();
+    let samples: Vec<f64> = rows.iter().filter_map(|row| metric.of(row)).collect();
     let geometric = metric.is_geometric.then(|| Estimate::geometric(&samples)).flatten();
     geometric.or_else(|| Estimate::of(&samples))
 }
@@ -205,7 +231,7 @@ fn paired(
         .filter_map(|metric| {
             let values: Vec<(f64, f64)> = partners
                 .iter()
-                .map(|(our, their)| ((metric.read)(our), (metric.read)(their)))
+                .filter_map(|(our, their)| Some((metric.of(our)?, metric.of(their)?)))
                 .collect();
             Some(Pair {
                 load,
@@ -228,6 +254,7 @@ mod tests {
             load,
             seed,
             calls: 1000,
+            completed: 1000,
             slowdown_p99: p99,
             bounded_slowdown_p99: p99 / 2.0,
             rfet_mean: 1.0 + p99 / 1000.0,
@@ -270,6 +297,54 @@ mod tests {
         assert_eq!(comparison.best(0.8, "slowdown_p99"), Some(3.0));
         assert_eq!(comparison.best(0.8, "oom_kills"), None);
         assert_eq!(comparison.best(0.8, "core_seconds_used"), None, "it judges nothing");
+    }
+
+    #[test]
+    fn a_run_without_calls_is_left_out_and_named() {
+        let idle = RunSummary { calls: 0, completed: 0, ..row("idle", 0.8, 1, 0.0) };
+        let half_idle = RunSummary { calls: 0, ..row("a", 0.8, 2, 0.0) };
+        let violating =
+            |policy, seed| RunSummary { violation_share: 0.1, ..row(policy, 0.8, seed, 5.0) };
+        let rows =
+            vec![violating("fixed", 1), violating("fixed", 2), violating("a", 1), half_idle, idle];
+        let comparison = Comparison::new(rows, "fixed");
+        let shown: Vec<&str> = comparison.at(0.8).map(|one| one.policy.as_str()).collect();
+        assert_eq!(shown, ["fixed", "a"]);
+        let ours = comparison.at(0.8).nth(1).unwrap();
+        assert_eq!((ours.seeds.as_slice(), ours.mean("violation_share")), (&[1][..], Some(0.1)));
+        assert_eq!(comparison.pair(0.8, "a", "slowdown_p99").unwrap().outcome.ties, 1);
+        assert_eq!(
+            comparison.left_out_note().unwrap(),
+            "left out, without a measured call: a at load 0.8 seed 2, idle at load 0.8 seed 1"
+        );
+    }
+
+    #[test]
+    fn who_answers_nobody_or_harvests_nobody_does_not_win_by_it() {
+        let silent = RunSummary {
+            completed: 0,
+            rejected: 1000,
+            core_seconds_granted: 0.0,
+            ..row("silent", 0.8, 1, 0.0)
+        };
+        let harvesting = |policy, share| RunSummary {
+            harvested_share: 0.5,
+            harvested_violation_share: share,
+            violation_share: share,
+            ..row(policy, 0.8, 1, 5.0)
+        };
+        let rows = vec![
+            RunSummary { violation_share: 0.3, ..row("fixed", 0.8, 1, 9.0) },
+            silent,
+            harvesting("a", 0.1),
+            harvesting("b", 0.2),
+        ];
+        let comparison = Comparison::new(rows, "fixed");
+        assert_eq!(comparison.best(0.8, "violation_share"), Some(0.1));
+        assert_eq!(comparison.best(0.8, "slowdown_p99"), Some(5.0));
+        assert_eq!(comparison.best(0.8, "core_seconds_granted"), Some(4991.0), "silence is cheap");
+        assert_eq!(comparison.best(0.8, "harvested_violation_share"), Some(0.1));
+        assert!(comparison.pair(0.8, "a", "harvested_violation_share").is_none());
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::fmt::Write;
 use std::io::BufRead;
 
 use serde::Serialize;
-use windfall_core::{Amendment, CallEnd, CallId, CallRecord, DecidedBy, Duration, Setting};
+use windfall_core::{
+    Amendment, CallEnd, CallId, CallRecord, DecidedBy, Duration, Resource, Setting,
+};
 
-use crate::comparison::number::short;
+use crate::comparison::number::{plural, short};
 use crate::journal::tick::WishedTarget;
 use crate::journal::{Entry, JournalError, JournalReader, TickEntry};
 use crate::metrics::VIOLATION_FACTOR;
@@ -35,6 +37,17 @@ pub enum Answer {
     Call(Box<CallRecord>),
 }
 
+/// An answer, and whether the journal it comes from is whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// What the journal says.
+    #[serde(flatten)]
+    pub answer: Answer,
+    /// Whether the journal stops before its end: the run was interrupted, or the file was cut.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut_short: bool,
+}
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -54,38 +67,66 @@ pub enum ExplainError {
     },
 }
 
-/// Looks the answer up, reading no further than needed.
+/// Looks the answer up. What comes after it is skimmed for the last line, and not understood.
 pub fn explain<R: BufRead>(
-    journal: JournalReader<R>,
+    mut journal: JournalReader<R>,
     question: Question,
-) -> Result<Answer, ExplainError> {
+) -> Result<Explanation, ExplainError> {
     let mut ticks = 0;
     let mut ids: Option<(u64, u64)> = None;
-    for entry in journal {
-        match (entry?, question) {
-            (Entry::Tick(record), Question::Tick(number)) if ticks == number => {
-                return Ok(Answer::Tick { number, record });
+    let mut cut = "";
+    while let Some(entry) = journal.next() {
+        let found = match (entry, question) {
+            (Ok(Entry::Tick(record)), Question::Tick(number)) if ticks == number => {
+                Answer::Tick { number, record }
             }
-            (Entry::Call(call), Question::Call(id)) if call.id == id => {
-                return Ok(Answer::Call(call));
+            (Ok(Entry::Call(call)), Question::Call(id)) if call.id == id => Answer::Call(call),
+            (Ok(Entry::Tick(_)), _) => {
+                ticks += 1;
+                continue;
             }
-            (Entry::Tick(_), _) => ticks += 1,
-            (Entry::Call(call), _) => {
+            (Ok(Entry::Call(call)), _) => {
                 let id = call.id.0;
                 ids = Some(ids.map_or((id, id), |(low, high)| (low.min(id), high.max(id))));
+                continue;
             }
-            (Entry::Interval(_) | Entry::End(_), _) => {}
-        }
+            (Ok(Entry::Interval(_) | Entry::End(_)), _) => continue,
+            (Err(error), _) if error.is_cut_short() => {
+                cut = ", and it is cut short: the rest of the run is not in it";
+                continue;
+            }
+            (Err(error), _) => return Err(error.into()),
+        };
+        return Ok(Explanation { answer: found, is_cut_short: !journal.has_its_end() });
     }
     let (kind, asked, range) = match question {
         Question::Tick(number) => ("tick", number, (ticks > 0).then(|| (0, ticks - 1))),
         Question::Call(id) => ("call", id.0, ids),
     };
     let available = match range {
-        Some((low, high)) => format!("it has {kind}s {low} to {high}"),
+        Some((low, high)) => format!("it has {kind}s {low} to {high}{cut}"),
+        None if !cut.is_empty() => format!("it has no {kind}s at all{cut}"),
         None => format!("it has no {kind}s at all; were they left out when it was written?"),
     };
     Err(ExplainError::NotFound { kind, asked, available })
+}
+
+impl Explanation {
+    /// The story for people.
+    pub fn to_text(&self) -> String {
+        let mut text = self.answer.to_text();
+        if self.is_cut_short {
+            text.push_str(
+                "note     the journal is cut short: what came after its last line is lost\n",
+            );
+        }
+        text
+    }
+
+    /// The same as data; `is_cut_short` is there only where it is true.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("an explanation is plain data")
+    }
 }
 
 impl Answer {
@@ -115,18 +156,23 @@ fn tick_story(number: u64, tick: &TickEntry) -> String {
     let cluster = seen.cluster;
     tell!(
         text,
-        "seen     {} functions, {} of {} cores granted, {} calls waiting; measured {} before",
-        seen.functions.len(),
+        "seen     {}, {} of {} cores granted, {} waiting; measured {} before",
+        plural(seen.functions.len() as u64, "function"),
         short(cluster.granted_cores),
         short(cluster.capacity_cores),
-        cluster.queued,
+        plural(cluster.queued, "call"),
         seen.age()
     );
     let by = match &tick.decided_by {
         DecidedBy::Policy => "by the policy".to_owned(),
         DecidedBy::Fallback(problem) => format!("by the fallback, because {problem}"),
     };
-    tell!(text, "wanted   {} changes {by}: {}", tick.decision.targets.len(), tick.decision.reason);
+    tell!(
+        text,
+        "wanted   {} {by}: {}",
+        plural(tick.decision.targets.len() as u64, "change"),
+        tick.decision.reason
+    );
     for target in &tick.decision.targets {
         tell!(text, "         function {}: {}", target.function.0, wished(target));
     }
@@ -140,7 +186,7 @@ fn tick_story(number: u64, tick: &TickEntry) -> String {
         push_knob(&mut parts, "keep-alive", target.keep_alive.value().map(|x| x.to_string()));
         tell!(text, "allowed  function {}: {}", target.function.0, parts.join(", "));
     }
-    tell!(text, "done     {} changes under way", tick.receipt.accepted);
+    tell!(text, "done     {} under way", plural(u64::from(tick.receipt.accepted), "change"));
     for refusal in &tick.receipt.refused {
         tell!(text, "refused  {refusal}");
     }
@@ -171,11 +217,22 @@ fn push_amendments(text: &mut String, amendments: &[Amendment]) {
     for Amendment { rule, function, resource, proposed, allowed, reason } in amendments {
         tell!(
             text,
-            "amended  {rule}: {resource:?} of function {} {} -> {} ({reason})",
+            "amended  {rule}: {} of function {} {} -> {} ({reason})",
+            knob(*resource),
             function.0,
             shown(*proposed),
             shown(*allowed)
         );
+    }
+}
+
+fn knob(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Cpu => "CPU",
+        Resource::Memory => "memory",
+        Resource::Instances => "instances",
+        Resource::Concurrency => "concurrency",
+        Resource::All => "everything",
     }
 }
 
@@ -204,12 +261,12 @@ fn call_story(call: &CallRecord) -> String {
     push_amendments(&mut text, &call.amendments);
     tell!(
         text,
-        "granted  {} at first, {} at least, {} at most; {} changes, {} looks",
+        "granted  {} at first, {} at least, {} at most; {}, {}",
         call.first_grant,
         call.lowest_grant,
         call.highest_grant,
-        call.changes,
-        call.looks
+        plural(u64::from(call.changes), "change"),
+        plural(u64::from(call.looks), "look")
     );
     for step in &call.steps {
         let after = step.at.since(call.started_at);
@@ -267,7 +324,11 @@ mod tests {
     use crate::journal::{JournalKinds, JournalWriter, RunManifest};
     use crate::sample::{amendment, call};
 
-    fn ask(question: Question) -> Result<Answer, ExplainError> {
+    fn ask(question: Question) -> Result<Explanation, ExplainError> {
+        explain(JournalReader::open(journal().as_slice())?, question)
+    }
+
+    fn journal() -> Vec<u8> {
         let mut writer = JournalWriter::new(Vec::new(), &RunManifest::default(), JournalKinds::ALL);
         writer.tick(&TickRecord::default());
         let mut harvested = call(3, 1.2);
@@ -282,8 +343,7 @@ mod tests {
         });
         writer.call(&harvested);
         writer.call(&call(5, 1.0));
-        let bytes = writer.finish().unwrap();
-        explain(JournalReader::open(bytes.as_slice())?, question)
+        writer.finish().unwrap()
     }
 
     #[test]
@@ -294,8 +354,8 @@ call 3 of function 1 on node 0
 arrived  at 3.000000 s
 waited   0 ns, no cold start
 wanted   0.200 cores / 512 MiB where the user reserves 1000m / 512 MiB
-amended  recent-peak: Cpu of function 1 0.200 -> 0.500 (recent peak 0.45 cores plus margin)
-granted  1000m / 512 MiB at first, 500m / 512 MiB at least, 1000m / 512 MiB at most; 1 changes, 0 looks
+amended  recent-peak: CPU of function 1 0.200 -> 0.500 (recent peak 0.45 cores plus margin)
+granted  1000m / 512 MiB at first, 500m / 512 MiB at least, 1000m / 512 MiB at most; 1 change, 0 looks
          1000m / 512 MiB after 250.0 ms: throttled
 ended    completed after 1.20 s, slowdown 1.20
 ran      1.20 s against 1.00 s at the user's size, 1.200 times: a violation, and it was harvested
@@ -310,6 +370,22 @@ used     0.500 of 1.00 core-seconds, 100.0 of 512 MiB-seconds
         assert_eq!(error, "the journal has no call 99; it has calls 3 to 5");
         let error = ask(Question::Tick(7)).unwrap_err().to_string();
         assert_eq!(error, "the journal has no tick 7; it has ticks 0 to 0");
+    }
+
+    #[test]
+    fn a_journal_that_is_cut_short_still_answers_and_says_so() {
+        let text = String::from_utf8(journal()).unwrap();
+        let (cut, _) = text.split_once("{\"end\"").unwrap();
+        for cut in [cut, &cut[..cut.len() - 30]] {
+            let ask = |question| explain(JournalReader::open(cut.as_bytes()).unwrap(), question);
+            let found = ask(Question::Call(CallId(3))).unwrap();
+            assert!(found.to_text().ends_with("what came after its last line is lost\n"));
+            assert_eq!(found.to_json()["is_cut_short"], true);
+            assert_eq!(found.to_json()["call"]["id"], 3);
+            let error = ask(Question::Call(CallId(99))).unwrap_err().to_string();
+            assert!(error.contains("cut short"), "{error}");
+        }
+        assert!(ask(Question::Call(CallId(3))).unwrap().to_json().get("is_cut_short").is_none());
     }
 
     #[test]

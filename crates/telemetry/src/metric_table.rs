@@ -40,8 +40,24 @@ pub struct Metric {
     pub is_geometric: bool,
     /// What it means, in one or two sentences.
     pub meaning: &'static str,
-    /// Its value in a row.
+    /// Its number in a row, 0 where it has no meaning; see [`of`](Self::of).
     pub read: fn(&RunSummary) -> f64,
+}
+
+impl Metric {
+    /// Its value in a row, or nothing where there is no call to say it of.
+    ///
+    /// Ratios and times are about calls that were answered. A run that answered none has a violation
+    /// share of 0 in its row, and must not win by it; nor may a policy that harvests nobody win the
+    /// promise to the harvested.
+    pub fn of(&self, row: &RunSummary) -> Option<f64> {
+        let is_about_answers = matches!(self.unit, "1" | "seconds");
+        let has_none = match self.key {
+            "harvested_violation_share" => row.harvested_share == 0.0,
+            _ => is_about_answers && row.completed == 0,
+        };
+        (row.calls > 0 && !has_none).then(|| (self.read)(row)).filter(|value| !value.is_nan())
+    }
 }
 
 /// The metric with this key.
@@ -158,6 +174,19 @@ mod tests {
         let mut sorted = keys.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, table);
+    }
+
+    #[test]
+    fn what_no_call_says_has_no_value() {
+        let idle = RunSummary::default();
+        assert!(METRICS.iter().all(|metric| metric.of(&idle).is_none()));
+        let turned_away = RunSummary { calls: 9, rejected: 9, ..RunSummary::default() };
+        assert_eq!(metric("violation_share").unwrap().of(&turned_away), None);
+        assert_eq!(metric("latency_p99_seconds").unwrap().of(&turned_away), None);
+        assert_eq!(metric("rejected").unwrap().of(&turned_away), Some(9.0));
+        let plain = RunSummary { calls: 9, completed: 9, ..RunSummary::default() };
+        assert_eq!(metric("violation_share").unwrap().of(&plain), Some(0.0));
+        assert_eq!(metric("harvested_violation_share").unwrap().of(&plain), None);
     }
 
     #[test]

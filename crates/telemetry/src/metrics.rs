@@ -27,6 +27,8 @@ pub const VIOLATION_FACTOR: f64 = 1.05;
 pub const SLOWDOWN_FLOOR: Duration = Duration::from_millis(100);
 /// Rules beyond this number are counted together; a run has about a dozen.
 const MOST_RULES: usize = 64;
+/// Functions that a report lists.
+const MOST_ROWS: usize = 200;
 /// Millicore-nanoseconds in a core-second.
 const CORE_SECOND: f64 = 1e12;
 /// MiB-nanoseconds in a MiB-second.
@@ -96,6 +98,9 @@ pub struct RunDetail {
     pub series: TimeSeries,
     /// The functions that were granted most CPU.
     pub functions: Vec<FunctionRow>,
+    /// How many functions were called but are not among them.
+    #[serde(default)]
+    pub functions_left_out: usize,
     /// How often each safeguard stepped in.
     pub amendments: BTreeMap<String, u64>,
 }
@@ -153,12 +158,14 @@ impl RunMetrics {
     /// What a report shows beyond the summary, the 200 largest functions included.
     pub fn detail(&self, label: &RunLabel, names: &[String]) -> RunDetail {
         let mut functions = self.functions(names);
-        functions.truncate(200);
+        let functions_left_out = functions.len().saturating_sub(MOST_ROWS);
+        functions.truncate(MOST_ROWS);
         RunDetail {
             label: label.clone(),
             slowdown_cdf: self.slowdown.cdf(160),
             series: self.series.clone(),
             functions,
+            functions_left_out,
             amendments: self.amendments(),
         }
     }
@@ -226,9 +233,9 @@ impl RunMetrics {
         }
     }
 
-    /// Latency, shares and depth of a call that was answered.
+    /// Latency, shares and depth of a call that was answered; its slowdown, and whether it is a violation.
     #[inline]
-    fn count_completed(&mut self, call: &CallRecord) {
+    fn count_completed(&mut self, call: &CallRecord) -> (f64, bool) {
         let relative = call.relative_run();
         let slowdown = call.slowdown();
         let violated = relative > VIOLATION_FACTOR;
@@ -247,7 +254,7 @@ impl RunMetrics {
         self.slowdown.record(slowdown);
         self.bounded_slowdown.record(call.bounded_slowdown(SLOWDOWN_FLOOR));
         self.latency_seconds.record(call.ended_at.since(call.arrived_at).as_secs_f64());
-        self.functions.count_completed(call.function, slowdown, violated);
+        (slowdown, violated)
     }
 }
 
@@ -272,19 +279,30 @@ impl TelemetrySink for RunMetrics {
         self.counts.oom_kills += u64::from(call.oom_kills);
         self.counts.grant_changes += u64::from(call.changes);
         self.counts.looks += u64::from(call.looks);
-        self.counts.fallbacks += u64::from(call.decided_by != DecidedBy::Policy);
+        self.counts.fallbacks += u64::from(!matches!(call.decided_by, DecidedBy::Policy));
         self.cost.cpu_granted += u128::from(call.cpu_granted);
         self.cost.cpu_used += u128::from(call.cpu_used);
         self.cost.memory_granted += u128::from(call.memory_granted);
         self.cost.memory_used += u128::from(call.memory_used);
-        self.functions.count_cost(call);
-        self.count_amendments(&call.amendments);
-        match call.end {
-            CallEnd::Completed => self.count_completed(call),
-            CallEnd::OutOfMemory => self.counts.out_of_memory += 1,
-            CallEnd::NodeLost => self.counts.node_lost += 1,
-            CallEnd::Rejected => self.counts.rejected += 1,
+        if !call.amendments.is_empty() {
+            self.count_amendments(&call.amendments);
         }
+        let answered = match call.end {
+            CallEnd::Completed => Some(self.count_completed(call)),
+            CallEnd::OutOfMemory => {
+                self.counts.out_of_memory += 1;
+                None
+            }
+            CallEnd::NodeLost => {
+                self.counts.node_lost += 1;
+                None
+            }
+            CallEnd::Rejected => {
+                self.counts.rejected += 1;
+                None
+            }
+        };
+        self.functions.count(call, answered);
     }
 
     fn interval(&mut self, interval: &IntervalRecord) {

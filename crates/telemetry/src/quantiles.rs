@@ -56,18 +56,28 @@ impl LogHistogram {
     /// Counts `value`; NaN is not a number and is left out.
     #[inline]
     pub fn record(&mut self, value: f64) {
-        if value.is_nan() {
-            return;
+        // Negative numbers have the sign bit set and NaN the greatest exponent, so one comparison, that
+        // of the index with the number of buckets, finds everything unusual; an empty list as well.
+        let index = ((value.to_bits() >> SHIFT) as usize).wrapping_sub(FIRST as usize);
+        match self.buckets.get_mut(index) {
+            Some(bucket) => *bucket += 1,
+            None if value.is_nan() => return,
+            None => self.record_unusual(value),
         }
         self.count += 1;
         self.sum += value;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-        // Negative numbers have the sign bit set, which makes the shifted index negative as well.
-        let index = ((value.to_bits() as i64) >> SHIFT) - FIRST;
+        // Not f64::min, which has to look for NaN.
+        self.min = if value < self.min { value } else { self.min };
+        self.max = if value > self.max { value } else { self.max };
+    }
+
+    /// The first number, and numbers outside of the buckets.
+    #[cold]
+    fn record_unusual(&mut self, value: f64) {
         if self.buckets.is_empty() {
             self.buckets = vec![0; BUCKETS];
         }
+        let index = ((value.to_bits() as i64) >> SHIFT) - FIRST;
         if index < 0 {
             self.below += 1;
         } else if let Some(bucket) = self.buckets.get_mut(index as usize) {

@@ -5,17 +5,19 @@
 //! inside a JSON block in which no `<` is left, and the script only ever sets it as text.
 
 mod narrative;
+mod palette;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::comparison::{Comparison, HEADLINE};
-use crate::metric_table::METRICS;
+use crate::metric_table::{METRICS, metric};
 use crate::metrics::RunDetail;
 use crate::metrics::series::TimeSeries;
 use crate::summary::RunSummary;
 
 const STYLE: &str = include_str!("../assets/report.css");
+const ELEMENTS: &str = include_str!("../assets/elements.js");
 const CHARTS: &str = include_str!("../assets/charts.js");
 const SCRIPT: &str = include_str!("../assets/report.js");
 
@@ -76,6 +78,10 @@ pub fn comparison_report(
     data["loads"] = json!(comparison.loads());
     data["best"] = Value::Object(best);
     data["best_policy"] = json!(narrative::best_policy(comparison).or(policies.first().copied()));
+    data["palette"] = json!(palette::signs(&policies));
+    data["verdicts"] = json!(narrative::verdicts(comparison));
+    data["seed_metrics"] = json!(SEED_METRICS);
+    data["seeds"] = seed_rows(&comparison.rows);
     data["comparison"] = json!({
         "baseline": comparison.baseline,
         "aggregates": comparison.aggregates,
@@ -85,7 +91,8 @@ pub fn comparison_report(
     let mut seeds: Vec<u64> = comparison.rows.iter().map(|row| row.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
-    data["footer"] = json!(footer(context, &seeds));
+    let note = comparison.left_out_note().map(|note| format!(" · {note}")).unwrap_or_default();
+    data["footer"] = json!(footer(context, &seeds) + &note);
     page(&context.title, &subtitle(comparison), &narrative::story(comparison), &data)
 }
 
@@ -93,7 +100,10 @@ pub fn comparison_report(
 pub fn run_report(context: &ReportContext, run: &RunSummary, detail: &RunDetail) -> String {
     let mut data = common(context, "run");
     data["policies"] = json!([run.policy]);
+    data["palette"] = json!(palette::signs(&[&run.policy]));
     data["run"] = json!(run);
+    let undefined = METRICS.iter().filter(|metric| metric.of(run).is_none());
+    data["undefined"] = undefined.map(|metric| metric.key).collect::<Vec<_>>().into_json();
     data["details"] = first_details(std::slice::from_ref(detail));
     data["footer"] = json!(footer(context, &[run.seed]));
     let subtitle = format!("policy {}, load {}, seed {}", run.policy, run.load, run.seed);
@@ -134,6 +144,27 @@ fn common(context: &ReportContext, kind: &str) -> Value {
         "kind": kind, "metrics": metrics, "headline": HEADLINE, "details": [],
         "command": context.command, "settings": context.settings,
     })
+}
+
+/// What can be looked at seed by seed.
+const SEED_METRICS: [&str; 6] = [
+    "slowdown_p99",
+    "bounded_slowdown_p99",
+    "rfet_mean",
+    "violation_share",
+    "cold_share",
+    "core_seconds_granted",
+];
+
+fn seed_rows(rows: &[RunSummary]) -> Value {
+    let row = |row: &RunSummary| {
+        let mut value = json!({ "policy": row.policy, "load": row.load, "seed": row.seed });
+        for key in SEED_METRICS {
+            value[key] = json!(metric(key).and_then(|metric| metric.of(row)).map(rounded));
+        }
+        value
+    };
+    Value::Array(rows.iter().filter(|row| row.calls > 0).map(row).collect())
 }
 
 fn first_details(details: &[RunDetail]) -> Value {
@@ -210,7 +241,7 @@ fn page(title: &str, subtitle: &str, story: &str, data: &Value) -> String {
          <h1>{title}</h1>\n<p class=\"kicker\">{subtitle}</p>\n<p class=\"story\">{story}</p>\n\
          <noscript><p>The charts need JavaScript; nothing is loaded from outside.</p></noscript>\n\
          </main>\n<script type=\"application/json\" id=\"data\">{data}</script>\n\
-         <script>\n{CHARTS}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+         <script>\n{ELEMENTS}</script>\n<script>\n{CHARTS}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
     )
 }
 
@@ -271,8 +302,8 @@ mod tests {
             trace_report(NASTY, &picture),
         ];
         for html in pages {
-            assert_eq!(scripts(&html), 3);
-            assert_eq!(html.matches("</script").count(), 3);
+            assert_eq!(scripts(&html), 4);
+            assert_eq!(html.matches("</script").count(), 4);
             assert!(!html.contains("<!--"));
             // In the text of the page a line separator is harmless; in a script it was not always.
             let (_, scripts) = html.split_once("</main>").unwrap();

@@ -4,7 +4,8 @@
 //! get a Poisson count per minute whose rate follows the hour of the day and a burst factor with some
 //! memory. Rates of functions that are not regular timers are scaled together until the whole makes the
 //! calls per hour that were asked for, but no function may exceed a share of all calls or a number of
-//! busy-seconds per second: otherwise one function would decide the run, as one does in the original.
+//! busy-seconds per second, nor half as much again in a burst: otherwise one function would decide the
+//! run, as one does in the original. Timers fire more rarely where they would make too many of the calls.
 
 use std::sync::LazyLock;
 
@@ -28,7 +29,7 @@ pub struct AzureLikeSettings {
     pub functions: u32,
     /// Length of the workload.
     pub duration: Duration,
-    /// Expected calls per hour of all functions together.
+    /// Expected calls per hour of all functions together, over a whole day.
     pub calls_per_hour: f64,
     /// Hour of the day at which the workload begins.
     pub start_hour: f64,
@@ -87,9 +88,12 @@ struct Parameters {
     calls_per_hour: f64,
     max_share: f64,
     max_busy: f64,
+    burst_room: f64,
+    max_timer_share: f64,
     rate_duration_correlation: f64,
     duration_spread: Vec<f64>,
     duration_tail: Vec<f64>,
+    median_tail_correlation: f64,
     memory_median_mib: f64,
     memory_sigma: f64,
     memory_spread: f64,
@@ -138,24 +142,66 @@ impl Parameters {
 enum Pattern {
     /// Every `period` minutes, `repeats` at a time, first in minute `phase`.
     Periodic { period: u32, phase: u32, repeats: u32 },
-    /// At a rate per minute, with bursts: the burst factor's spread and its present logarithm.
-    Random { per_minute: f64, burst: f64, level: f64 },
+    /// At a rate per minute, with bursts: the burst factor's spread and its present score; with a burst
+    /// the rate is at most `most`.
+    Random { per_minute: f64, most: f64, burst: f64, level: f64 },
 }
 
 /// Draws what the generator knows of function `member`, and its calls per hour before scaling.
 fn draw_function(member: u64, seed: Seed) -> (FunctionFacts, Pattern, f64) {
     let numbers = parameters();
     let mut rng = seed.stream("functions").stream("azure-like").member(member).generator();
-    let normal = |rng: &mut rand_xoshiro::Xoshiro256PlusPlus| rng.sample::<f64, _>(StandardNormal);
     let trigger = weighted(&numbers.trigger, |trigger| trigger.weight, &mut rng);
-    let (z_rate, z_own) = (normal(&mut rng), normal(&mut rng));
-    let correlation = numbers.rate_duration_correlation;
-    let z_run = correlation * z_rate + (1.0 - correlation * correlation).sqrt() * z_own;
+    let z_rate = normal(&mut rng);
+    let z_run = correlated(numbers.rate_duration_correlation, z_rate, &mut rng);
+    let duration_ms = draw_run_times(numbers, trigger, z_run, &mut rng);
+    let memory = numbers.memory_median_mib * (numbers.memory_sigma * normal(&mut rng)).exp();
+    let memory_limits = &demand().memory;
+    let facts = FunctionFacts {
+        member,
+        name: format!("function-{member}"),
+        application: format!("application-{member}"),
+        trigger: trigger.kind,
+        duration_ms: Some(duration_ms),
+        memory_mib: Some(Quantiles::lognormal(
+            memory,
+            numbers.memory_spread,
+            memory_limits.low_mib,
+            memory_limits.high_mib,
+        )),
+        reservation: None,
+    };
+    let per_hour = 10f64.powf(numbers.at(&trigger.log10_rate, z_rate));
+    let burst = numbers.at(&trigger.burst, normal(&mut rng));
+    let per_minute = per_hour / 60.0;
+    let random = Pattern::Random { per_minute, most: per_minute, burst, level: 0.0 };
+    let pattern = match trigger.kind {
+        Trigger::Timer => draw_timer(numbers, &mut rng).unwrap_or(random),
+        _ => random,
+    };
+    (facts, pattern, per_hour)
+}
 
+fn normal(rng: &mut impl Rng) -> f64 {
+    rng.sample(StandardNormal)
+}
+
+/// A normal score that is correlated with the score `z`.
+fn correlated(correlation: f64, z: f64, rng: &mut impl Rng) -> f64 {
+    correlation * z + (1.0 - correlation * correlation).sqrt() * normal(rng)
+}
+
+/// Run times of a function whose median has the score `z_run` among functions of its trigger.
+fn draw_run_times(
+    numbers: &Parameters,
+    trigger: &TriggerParameters,
+    z_run: f64,
+    rng: &mut impl Rng,
+) -> Quantiles {
     let median = numbers.at(&trigger.ln_median_ms, z_run).exp();
-    let spread = numbers.at(&numbers.duration_spread, normal(&mut rng));
-    let tail = numbers.at(&numbers.duration_tail, normal(&mut rng)).exp();
-    let limits = &demand().duration;
+    let spread = numbers.at(&numbers.duration_spread, normal(rng));
+    let z_tail = correlated(numbers.median_tail_correlation, z_run, rng);
+    let tail = numbers.at(&numbers.duration_tail, z_tail).exp();
     // Quartiles lie 0.674 standard deviations from the median.
     let quartile = (0.674 * spread).exp();
     let points = [
@@ -167,30 +213,8 @@ fn draw_function(member: u64, seed: Seed) -> (FunctionFacts, Pattern, f64) {
         (0.99, median * quartile * tail),
         (1.0, median * quartile * tail * 1.5),
     ];
-    let memory = numbers.memory_median_mib * (numbers.memory_sigma * normal(&mut rng)).exp();
-    let memory_limits = &demand().memory;
-    let facts = FunctionFacts {
-        member,
-        name: format!("function-{member}"),
-        application: format!("application-{member}"),
-        trigger: trigger.kind,
-        duration_ms: Some(Quantiles::new(points, limits.low_ms, limits.high_ms)),
-        memory_mib: Some(Quantiles::lognormal(
-            memory,
-            numbers.memory_spread,
-            memory_limits.low_mib,
-            memory_limits.high_mib,
-        )),
-        reservation: None,
-    };
-    let per_hour = 10f64.powf(numbers.at(&trigger.log10_rate, z_rate));
-    let burst = numbers.at(&trigger.burst, normal(&mut rng));
-    let random = Pattern::Random { per_minute: per_hour / 60.0, burst, level: 0.0 };
-    let pattern = match trigger.kind {
-        Trigger::Timer => draw_timer(numbers, &mut rng).unwrap_or(random),
-        _ => random,
-    };
-    (facts, pattern, per_hour)
+    let limits = &demand().duration;
+    Quantiles::new(points, limits.low_ms, limits.high_ms)
 }
 
 /// A regular timer, or nothing for one that has no period.
@@ -209,9 +233,15 @@ fn draw_timer(numbers: &Parameters, rng: &mut impl Rng) -> Option<Pattern> {
     (period > 0).then_some(Pattern::Periodic { period, phase, repeats })
 }
 
+/// A generated function: its pattern, and its calls per hour before scaling.
+struct Drawn {
+    pattern: Pattern,
+    per_hour: f64,
+}
+
 /// Counts per minute of generated functions.
 struct Generated {
-    drawn: Vec<(Pattern, f64)>,
+    drawn: Vec<Drawn>,
     settings: AzureLikeSettings,
 }
 
@@ -225,22 +255,16 @@ impl Generated {
         let caps: Vec<f64> = mean_runs
             .map(|run| (3600.0 * numbers.max_busy * growth / run).min(share * wanted))
             .collect();
-        let mut fixed = 0.0;
-        for ((pattern, _), cap) in self.drawn.iter_mut().zip(&caps) {
-            if let Pattern::Periodic { period, repeats, .. } = pattern {
-                let rate = 60.0 * f64::from(*repeats) / f64::from(*period);
-                // A timer that is too busy fires more rarely.
-                let rarer = (rate / cap).ceil().clamp(1.0, 1e6);
-                *period = (f64::from(*period) * rarer) as u32;
-                fixed += rate / rarer;
+        let fixed = self.slow_timers(&caps, numbers.max_timer_share * wanted);
+        let expected = |(drawn, cap): (&Drawn, &f64), scale: f64| match drawn.pattern {
+            Pattern::Random { burst, .. } => {
+                let rate = (drawn.per_hour * scale).min(*cap);
+                capped_mean(rate, burst, *cap * numbers.burst_room)
             }
-        }
+            Pattern::Periodic { .. } => 0.0,
+        };
         let total = |scale: f64| -> f64 {
-            let random = self.drawn.iter().zip(&caps).map(|((pattern, rate), cap)| match pattern {
-                Pattern::Random { .. } => (rate * scale).min(*cap),
-                Pattern::Periodic { .. } => 0.0,
-            });
-            random.sum()
+            self.drawn.iter().zip(&caps).map(|function| expected(function, scale)).sum()
         };
         // The total rises with the scale, so halving finds it; a total out of reach ends at the caps.
         let (mut low, mut high) = (-20.0f64, 40.0f64);
@@ -248,12 +272,43 @@ impl Generated {
             let middle = 0.5 * (low + high);
             if fixed + total(middle.exp()) < wanted { low = middle } else { high = middle }
         }
-        for ((pattern, rate), cap) in self.drawn.iter_mut().zip(&caps) {
-            if let Pattern::Random { per_minute, .. } = pattern {
-                *per_minute = (*rate * low.exp()).min(*cap) / 60.0;
+        for (drawn, cap) in self.drawn.iter_mut().zip(&caps) {
+            if let Pattern::Random { per_minute, most, .. } = &mut drawn.pattern {
+                *per_minute = (drawn.per_hour * low.exp()).min(*cap) / 60.0;
+                *most = *cap * numbers.burst_room / 60.0;
             }
         }
     }
+
+    /// Lets timers fire more rarely until none is above its cap and all together make at most `most`
+    /// calls an hour; returns how many they make.
+    fn slow_timers(&mut self, caps: &[f64], most: f64) -> f64 {
+        let mut total = 0.0;
+        let mut timers: Vec<(&mut u32, f64)> = Vec::new();
+        for (drawn, cap) in self.drawn.iter_mut().zip(caps) {
+            if let Pattern::Periodic { period, repeats, .. } = &mut drawn.pattern {
+                let rate = 60.0 * f64::from(*repeats) / f64::from(*period);
+                let rarer = (rate / cap).ceil().max(1.0);
+                total += rate / rarer;
+                timers.push((period, rarer));
+            }
+        }
+        let all = (total / most).ceil().max(1.0);
+        for (period, rarer) in timers {
+            *period = (f64::from(*period) * (rarer * all).min(1e6)) as u32;
+        }
+        total / all
+    }
+}
+
+/// The mean of min(rate F, most) for a lognormal burst factor F of mean 1 and spread `burst`.
+fn capped_mean(rate: f64, burst: f64, most: f64) -> f64 {
+    if burst <= 0.0 || rate <= 0.0 {
+        return rate.min(most);
+    }
+    // The score of F at which the limit is reached.
+    let reached = ((most / rate).ln() + 0.5 * burst * burst) / burst;
+    rate * normal_cdf(reached - burst) + most * normal_cdf(-reached)
 }
 
 impl Counts for Generated {
@@ -271,8 +326,10 @@ impl Counts for Generated {
         let load = numbers.hourly[hour as usize % numbers.hourly.len()];
         let clock = (self.settings.start_hour * 60.0) as u32 + index;
         let mut total = 0;
-        for (function, ((pattern, _), draw)) in self.drawn.iter_mut().zip(draws).enumerate() {
-            let calls = match pattern {
+        // Before the first minute there is nothing to remember.
+        let memory = if index == 0 { 0.0 } else { numbers.burst_memory };
+        for (function, (drawn, draw)) in self.drawn.iter_mut().zip(draws).enumerate() {
+            let calls = match &mut drawn.pattern {
                 Pattern::Periodic { period, phase, repeats } => {
                     if clock % *period == *phase {
                         u64::from(*repeats)
@@ -280,14 +337,13 @@ impl Counts for Generated {
                         0
                     }
                 }
-                Pattern::Random { per_minute, burst, level } => {
+                Pattern::Random { per_minute, most, burst, level } => {
                     let rng = &mut draw.arrivals;
-                    let memory = numbers.burst_memory;
                     let fresh: f64 = rng.sample(StandardNormal);
                     *level = memory * *level + (1.0 - memory * memory).sqrt() * fresh;
                     // Shifted down by half the variance, so that the mean factor is 1.
                     let factor = (*burst * *level - 0.5 * *burst * *burst).exp();
-                    poisson(*per_minute * load * factor, rng)
+                    poisson((*per_minute * load * factor).min(*most), rng)
                 }
             };
             if calls > 0 {
@@ -301,8 +357,8 @@ impl Counts for Generated {
     fn restart(&mut self, seed: Seed, draws: &[Function]) {
         self.drawn = (0..u64::from(self.settings.functions))
             .map(|member| {
-                let (_, pattern, rate) = draw_function(member, seed);
-                (pattern, rate)
+                let (_, pattern, per_hour) = draw_function(member, seed);
+                Drawn { pattern, per_hour }
             })
             .collect();
         self.scale(draws.iter().map(|function| function.model.mean_run_seconds()));
@@ -345,5 +401,28 @@ impl Workload for AzureLike {
 
     fn restart(&mut self, seed: Seed) {
         self.inner = generate(&self.settings, seed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_under_a_limit_by_hand() {
+        assert_eq!(capped_mean(3.0, 0.0, 5.0), 3.0);
+        assert_eq!(capped_mean(7.0, 0.0, 5.0), 5.0);
+        // Without a limit the factor's mean of 1 remains, and a limit far below is always reached.
+        assert!((capped_mean(3.0, 1.0, 1e9) - 3.0).abs() < 1e-5);
+        assert!((capped_mean(3.0, 1.0, 1e-6) - 1e-6).abs() < 1e-12);
+        // Numerically: the mean of min(exp(z - 1/2), 1) over the normal distribution.
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for i in -800..=800 {
+            let z = f64::from(i) / 100.0;
+            let weight = (-0.5 * z * z).exp();
+            sum += weight * (z - 0.5).exp().min(1.0);
+            weights += weight;
+        }
+        assert!((capped_mean(1.0, 1.0, 1.0) - sum / weights).abs() < 1e-4);
     }
 }

@@ -135,9 +135,9 @@ fn show(arguments: &Arguments, output: &RunOutput, out: &std::path::Path) -> any
         Format::Markdown => print(&Comparison::new(vec![summary.clone()], BASELINE).to_markdown()),
         Format::Text => print(&format!(
             "run        {} / load {} / seed {}   on {} nodes of {} / {}\n\
-             calls      {}   cold {}   out of memory {}\n\
+             calls      {}   cold {} %   out of memory {}\n\
              slowdown   p50 {}   p95 {}   p99 {}   bounded p99 {}\n\
-             harvested  {} of calls, {} of them over 1.05x; relative run time {}\n\
+             harvested  {} % of calls, {} % of them over 1.05x; relative run time {}\n\
              core-s     {} granted, {} used   MiB-s {} granted, {} used\n\
              safeguards {} amendments, {} fallbacks\n\
              files      {}\n\

@@ -263,8 +263,10 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
     let known = |name: &String| entry(name).is_some();
     let asked = scenario.policies.iter().chain(&scenario.shadow);
     for name in asked.filter(|name| !known(name)) {
-        let message = format!("there is no policy `{name}`; known are {}", names());
-        problems.add(None, message);
+        let all: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
+        let near = nearest(name, &all).map(|near| format!("did you mean `{near}`?"));
+        let near = near.unwrap_or_else(|| format!("known are {}", names()));
+        problems.add(None, format!("there is no policy `{name}`; {near}"));
     }
     if scenario.policies.is_empty() || scenario.loads.is_empty() || scenario.seeds.is_empty() {
         problems.add(None, "policies, loads and seeds each need at least one".into());

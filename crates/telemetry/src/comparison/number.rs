@@ -26,6 +26,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// `1 seed`, `2 seeds`.
+pub fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 fn digits(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 => format!("{value:.0}"),

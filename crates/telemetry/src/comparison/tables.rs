@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::number::{percent, short};
-use super::{Aggregate, Comparison, HEADLINE, ORACLE, Pair};
+use super::number::{percent, plural, short};
+use super::{Aggregate, Comparison, HEADLINE, Pair};
 use crate::metric_table::METRICS;
 use crate::statistics::Estimate;
 
@@ -16,8 +16,8 @@ const COLUMNS: [(&str, usize); 9] = [
     ("viol%", 6),
     ("harv%", 6),
     ("cold%", 6),
-    ("OOM", 5),
-    ("core-s", 8),
+    ("OOM", 6),
+    ("core-s", 7),
 ];
 
 impl Comparison {
@@ -29,7 +29,11 @@ impl Comparison {
             let calls = self.at(load).filter_map(|one| one.mean("calls")).next().unwrap_or(0.0);
             push_line(
                 &mut text,
-                &format!("load {load}, {}, {} calls each", plural(seeds, "seed"), short(calls)),
+                &format!(
+                    "load {load}, {}, {} calls each",
+                    plural(seeds as u64, "seed"),
+                    short(calls)
+                ),
             );
             push_line(&mut text, &line(&COLUMNS.map(|(head, _)| head.to_owned())));
             let rule = "-".repeat(line(&COLUMNS.map(|_| String::new())).len().max(98));
@@ -46,6 +50,9 @@ impl Comparison {
             text.push('\n');
         }
         text.push_str(LEGEND);
+        if let Some(note) = self.left_out_note() {
+            text.push_str(&wrapped(&note, 98));
+        }
         text
     }
 
@@ -54,7 +61,7 @@ impl Comparison {
         let mut text = String::new();
         for load in self.loads() {
             let seeds = self.at(load).map(|one| one.seeds.len()).max().unwrap_or(0);
-            push_line(&mut text, &format!("### Load {load}, {}\n", plural(seeds, "seed")));
+            push_line(&mut text, &format!("### Load {load}, {}\n", plural(seeds as u64, "seed")));
             push_line(&mut text, &format!("| {} |", COLUMNS.map(|(head, _)| head).join(" | ")));
             push_line(&mut text, "|---|---:|---:|---:|---:|---:|---:|---:|---:|");
             for aggregate in self.at(load) {
@@ -69,8 +76,11 @@ impl Comparison {
         }
         text.push_str(
             "Bold is the best without the oracle. p99 slowdowns are geometric means over seeds; \
-             RFET has its 95 % interval.\n",
+             RFET has its 95 % interval. n/a: no call to say it of.\n",
         );
+        if let Some(note) = self.left_out_note() {
+            push_line(&mut text, &format!("\nRuns {}.", note.replace('|', "\\|")));
+        }
         text
     }
 
@@ -101,10 +111,13 @@ impl Comparison {
             cells[0].push_str(" (r)");
         }
         for (cell, key) in cells.iter_mut().skip(1).zip(HEADLINE) {
-            let Some(estimate) = aggregate.metrics.get(key) else { continue };
+            let Some(estimate) = aggregate.metrics.get(key) else {
+                cell.push_str("n/a ");
+                continue;
+            };
             *cell = shown(key, estimate);
             let is_best =
-                aggregate.policy != ORACLE && self.best(aggregate.load, key) == Some(estimate.mean);
+                aggregate.is_eligible() && self.best(aggregate.load, key) == Some(estimate.mean);
             cell.push(if is_best { '*' } else { ' ' });
         }
         cells
@@ -142,7 +155,7 @@ const LEGEND: &str = "\
 (r) reference row   * best without the oracle   viol% harv% cold% in percent of calls
 p99 slowdown: geometric mean over seeds; RFET: mean and 95 % interval
 x0.50 [0.40 0.60]: ratio to the baseline with its 95 % interval
-!: the interval of the difference leaves zero out
+!: the interval of the difference leaves zero out   n/a: no call to say it of
 ";
 
 fn shown(key: &str, estimate: &Estimate) -> String {
@@ -184,6 +197,25 @@ fn line(cells: &[String; 9]) -> String {
     text
 }
 
+/// `text` in lines of at most `width` where its words allow it.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines + "\n"
+}
+
 fn cut(cell: &str, width: usize) -> String {
     if cell.chars().count() <= width {
         return cell.to_owned();
@@ -195,10 +227,6 @@ fn cut(cell: &str, width: usize) -> String {
 fn push_line(text: &mut String, line: &str) {
     text.push_str(line.trim_end());
     text.push('\n');
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn csv_field(text: &str) -> String {

@@ -59,6 +59,14 @@ pub enum JournalError {
         /// Where.
         line: u64,
     },
+    /// Fatal: lines are whole, but the last one, which counts them, is missing.
+    #[error("line {line}: the journal is cut short: it ends without its count; it holds {read:?}")]
+    CutShort {
+        /// Where the count should be.
+        line: u64,
+        /// What is there.
+        read: EndCounts,
+    },
     /// Fatal: a line longer than any we write.
     #[error("line {line}: longer than {LONGEST_LINE} bytes")]
     TooLong {
@@ -78,6 +86,11 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Whether the journal stops before its end, as it does when a run is interrupted.
+    pub fn is_cut_short(&self) -> bool {
+        matches!(self, Self::Truncated { .. } | Self::CutShort { .. })
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -85,7 +98,9 @@ impl JournalError {
                 Some("it was written by a newer windfall; update this one")
             }
             Self::Schema { .. } => Some("run the command in its manifest again to get a new one"),
-            Self::Truncated { .. } => Some("everything before that line can be used"),
+            Self::Truncated { .. } | Self::CutShort { .. } => {
+                Some("everything before that line can be used; the run did not come to its end")
+            }
             Self::Malformed { line: 1, .. } => {
                 Some("is this a journal? its first line must be {\"manifest\":…}")
             }
@@ -135,10 +150,12 @@ impl<R: BufRead> JournalReader<R> {
         &self.manifest
     }
 
-    fn entry(&mut self) -> Result<Option<Entry>, JournalError> {
+    fn entry(&mut self) -> Result<Entry, JournalError> {
         self.line += 1;
         let line = self.line;
-        let Some(bytes) = next_line(&mut self.from, line)? else { return Ok(None) };
+        let Some(bytes) = next_line(&mut self.from, line)? else {
+            return Err(JournalError::CutShort { line, read: self.read });
+        };
         let entry: Entry = parse(&bytes, line)?;
         match &entry {
             Entry::Tick(_) => self.read.ticks += 1,
@@ -149,7 +166,17 @@ impl<R: BufRead> JournalReader<R> {
             }
             Entry::End(_) => {}
         }
-        Ok(Some(entry))
+        Ok(entry)
+    }
+
+    /// Skims what is left without understanding it: does the journal have its last line?
+    pub fn has_its_end(mut self) -> bool {
+        let mut is_end = false;
+        while let Ok(Some(bytes)) = next_line(&mut self.from, self.line) {
+            self.line += 1;
+            is_end = bytes.starts_with(b"{\"end\":");
+        }
+        is_end
     }
 }
 
@@ -161,10 +188,9 @@ impl<R: BufRead> Iterator for JournalReader<R> {
         if self.is_over {
             return None;
         }
-        let entry = self.entry().transpose();
-        self.is_over =
-            !matches!(entry, Some(Ok(Entry::Tick(_) | Entry::Call(_) | Entry::Interval(_))));
-        entry
+        let entry = self.entry();
+        self.is_over = !matches!(entry, Ok(Entry::Tick(_) | Entry::Call(_) | Entry::Interval(_)));
+        Some(entry)
     }
 }
 
@@ -233,6 +259,20 @@ mod tests {
         assert_eq!(entries[2], Entry::Call(Box::new(call(1, 2.0))));
         let Entry::Call(odd) = &entries[1] else { panic!("{:?}", entries[1]) };
         assert!(odd.wanted.0.is_nan() && odd.wanted.1 == 512.0);
+    }
+
+    #[test]
+    fn a_journal_without_its_count_is_cut_short_after_all_it_holds() {
+        let text = String::from_utf8(journal()).unwrap();
+        let (cut, _) = text.split_once("{\"end\"").unwrap();
+        let mut entries: Vec<_> = JournalReader::open(cut.as_bytes()).unwrap().collect();
+        let error = entries.pop().unwrap().unwrap_err();
+        assert!(error.is_cut_short() && error.hint().is_some());
+        assert!(error.to_string().starts_with("line 6: the journal is cut short"), "{error}");
+        assert_eq!(entries.iter().filter(|entry| entry.is_ok()).count(), 4);
+        assert!(JournalReader::open(text.as_bytes()).unwrap().has_its_end());
+        assert!(!JournalReader::open(cut.as_bytes()).unwrap().has_its_end());
+        assert!(!JournalReader::open(&text.as_bytes()[..text.len() - 9]).unwrap().has_its_end());
     }
 
     #[test]

@@ -30,71 +30,107 @@ pub struct FunctionRow {
     pub core_seconds_used: f64,
 }
 
-#[derive(Clone, Debug, Default)]
+/// A sum of `u64` that cannot overflow: a carry of four bytes holds four billion of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    low: u64,
+    carries: u32,
+}
+
+impl Sum {
+    #[inline]
+    fn add(&mut self, amount: u64) {
+        let (low, is_over) = self.low.overflowing_add(amount);
+        self.low = low;
+        self.carries += u32::from(is_over);
+    }
+
+    fn total(self) -> f64 {
+        ((u128::from(self.carries) << 64) + u128::from(self.low)) as f64
+    }
+}
+
+/// What is counted of one function besides its slowdowns: all that a call touches lies together.
+#[derive(Clone, Copy, Debug, Default)]
 struct Account {
     calls: u64,
     completed: u64,
     violations: u64,
-    cpu_granted: u128,
-    cpu_used: u128,
-    slowdowns: Vec<u32>,
     slowest: f64,
+    cpu_granted: Sum,
+    cpu_used: Sum,
+    /// Where its slowdowns begin in the list of all, plus one; 0 before the first.
+    slowdowns: u32,
 }
 
-impl Account {
-    fn p99(&self) -> f64 {
-        let rank = (self.completed as f64 * 0.99).ceil() as u64;
-        let mut seen = 0;
-        for (index, &count) in self.slowdowns.iter().enumerate() {
-            seen += u64::from(count);
-            // The last bucket has no upper end.
-            if seen >= rank && index + 1 < BUCKETS {
-                let bits = ((FIRST as u64 + index as u64) << SHIFT) + (1 << (SHIFT - 1));
-                return f64::from_bits(bits).min(self.slowest);
-            }
+/// The 99th percentile of `counts`, which hold `completed` slowdowns of which `slowest` is the greatest.
+fn p99(counts: &[u32], completed: u64, slowest: f64) -> f64 {
+    let rank = (completed as f64 * 0.99).ceil() as u64;
+    let mut seen = 0;
+    for (index, &count) in counts.iter().enumerate() {
+        seen += u64::from(count);
+        // The last bucket has no upper end.
+        if seen >= rank && index + 1 < BUCKETS {
+            let bits = ((FIRST as u64 + index as u64) << SHIFT) + (1 << (SHIFT - 1));
+            return f64::from_bits(bits).min(slowest);
         }
-        self.slowest
     }
+    slowest
 }
 
 /// Accounts of all functions, by their place in the workload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FunctionTable {
     accounts: Vec<Account>,
+    /// Slowdowns of all functions that completed a call, one after the other.
+    slowdowns: Vec<u32>,
+    /// Whether a function beyond the last row was counted in it.
+    is_last_shared: bool,
 }
 
 impl FunctionTable {
-    fn account(&mut self, function: FunctionId) -> &mut Account {
-        let index = function.index().min(MOST_FUNCTIONS - 1);
+    #[inline]
+    fn place(&mut self, function: FunctionId) -> usize {
+        let index = function.index();
+        if index < self.accounts.len() { index } else { self.make_place(index) }
+    }
+
+    #[cold]
+    fn make_place(&mut self, index: usize) -> usize {
+        self.is_last_shared |= index >= MOST_FUNCTIONS;
+        let index = index.min(MOST_FUNCTIONS - 1);
         if index >= self.accounts.len() {
             self.accounts.resize_with(index + 1, Account::default);
         }
-        &mut self.accounts[index]
+        index
     }
 
-    pub(crate) fn count_cost(&mut self, call: &CallRecord) {
-        let account = self.account(call.function);
+    /// Counts a call that ended, and its slowdown and whether it broke the promise if it was answered.
+    #[inline]
+    pub(crate) fn count(&mut self, call: &CallRecord, answered: Option<(f64, bool)>) {
+        let place = self.place(call.function);
+        let account = &mut self.accounts[place];
         account.calls += 1;
-        account.cpu_granted += u128::from(call.cpu_granted);
-        account.cpu_used += u128::from(call.cpu_used);
-    }
-
-    pub(crate) fn count_completed(
-        &mut self,
-        function: FunctionId,
-        slowdown: f64,
-        is_violation: bool,
-    ) {
-        let account = self.account(function);
+        account.cpu_granted.add(call.cpu_granted);
+        account.cpu_used.add(call.cpu_used);
+        let Some((slowdown, is_violation)) = answered else { return };
         account.completed += 1;
         account.violations += u64::from(is_violation);
-        account.slowest = account.slowest.max(slowdown);
-        if account.slowdowns.is_empty() {
-            account.slowdowns = vec![0; BUCKETS];
+        account.slowest = if slowdown > account.slowest { slowdown } else { account.slowest };
+        if account.slowdowns == 0 {
+            // At most 2^16 functions of 2^8 counters each.
+            account.slowdowns = self.slowdowns.len() as u32 + 1;
+            self.slowdowns.resize(self.slowdowns.len() + BUCKETS, 0);
         }
         let index = ((slowdown.to_bits() as i64) >> SHIFT) - FIRST;
-        let bucket = &mut account.slowdowns[index.clamp(0, BUCKETS as i64 - 1) as usize];
-        *bucket = bucket.saturating_add(1);
+        let bucket = index.clamp(0, BUCKETS as i64 - 1) as usize;
+        let count = &mut self.slowdowns[account.slowdowns as usize - 1 + bucket];
+        *count = count.saturating_add(1);
+    }
+
+    fn p99_of(&self, account: &Account) -> f64 {
+        let Some(from) = (account.slowdowns as usize).checked_sub(1) else { return 0.0 };
+        p99(&self.slowdowns[from..from + BUCKETS], account.completed, account.slowest)
     }
 
     pub(crate) fn rows(&self, names: &[String]) -> Vec<FunctionRow> {
@@ -102,14 +138,17 @@ impl FunctionTable {
         let mut rows: Vec<FunctionRow> = called
             .map(|(index, account)| FunctionRow {
                 name: match names.get(index) {
+                    _ if self.is_last_shared && index == MOST_FUNCTIONS - 1 => {
+                        format!("functions {index} and up, together")
+                    }
                     Some(name) => name.clone(),
                     None => format!("function {index}"),
                 },
                 calls: account.calls,
-                slowdown_p99: account.p99(),
+                slowdown_p99: self.p99_of(account),
                 violations: account.violations,
-                core_seconds_granted: account.cpu_granted as f64 / 1e12,
-                core_seconds_used: account.cpu_used as f64 / 1e12,
+                core_seconds_granted: account.cpu_granted.total() / 1e12,
+                core_seconds_used: account.cpu_used.total() / 1e12,
             })
             .collect();
         // Stable: equal functions stay in the order of their ids.
@@ -126,8 +165,7 @@ mod tests {
     fn table(slowdowns: &[f64]) -> FunctionTable {
         let mut table = FunctionTable::default();
         for &slowdown in slowdowns {
-            table.count_cost(&call(0, 1.0));
-            table.count_completed(FunctionId(1), slowdown, slowdown > 1.05);
+            table.count(&call(0, 1.0), Some((slowdown, slowdown > 1.05)));
         }
         table
     }
@@ -147,8 +185,20 @@ mod tests {
         let mut odd = call(0, 1.0);
         odd.function = FunctionId(u32::MAX);
         let mut table = FunctionTable::default();
-        table.count_cost(&odd);
+        table.count(&odd, None);
         assert_eq!(table.accounts.len(), MOST_FUNCTIONS);
+        assert_eq!(table.rows(&[])[0].name, "functions 65535 and up, together");
+    }
+
+    #[test]
+    fn sums_do_not_overflow() {
+        let mut greedy = call(0, 1.0);
+        greedy.cpu_granted = u64::MAX;
+        let mut table = FunctionTable::default();
+        (0..3).for_each(|_| table.count(&greedy, None));
+        let row = &table.rows(&[])[0];
+        assert_eq!(row.core_seconds_granted, 3.0 * u64::MAX as f64 / 1e12);
+        assert_eq!((row.calls, row.slowdown_p99), (3, 0.0));
     }
 
     #[test]

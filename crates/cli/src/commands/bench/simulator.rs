@@ -2,7 +2,11 @@
 //!
 //! Each part runs in a process of its own, so that its peak memory is its own. The bare loop is the
 //! event queue alone: it holds as many events as the simulator held on average and pops and pushes as
-//! many as the simulator handled, one thread, in the same process right after it.
+//! many as the simulator handled, one thread, in the same process right after it. The simulator's time
+//! includes drawing and ordering the arrivals, policy, safeguards and metrics.
+//!
+//! The ratio is one of processor time, so that a neighbour on the machine cannot shift it; calls and
+//! events per second are by the clock on the wall.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,12 +18,10 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use windfall_control::CallLoop;
 use windfall_core::seed::mix;
-use windfall_core::{CallSafeguardChain, Duration, Seed, Timestamp};
-use windfall_policy::Fixed;
+use windfall_core::{Duration, Seed, Timestamp};
 use windfall_scenario::run::{reserved, simulator_settings};
-use windfall_scenario::{Scenario, size_cluster};
+use windfall_scenario::{Scenario, entry, size_cluster};
 use windfall_sim::Simulator;
 use windfall_telemetry::RunMetrics;
 use windfall_trace::{AzureLikeSettings, ReadOptions, Source};
@@ -168,9 +170,10 @@ fn measure(part: &Part) -> anyhow::Result<Measured> {
     let bar = progress::calls(part.calls.max(reserved.calls));
     bar.set_message(format!("{:?}", part.kind).to_lowercase());
     let mut metrics = RunMetrics::new(Timestamp::ZERO);
-    let control = CallLoop::new(Box::new(Fixed), CallSafeguardChain::default());
+    let fixed = entry("fixed").context("the policy `fixed`")?;
+    let control = fixed.assemble(&None, seed)?.call_loop();
     let mut simulator = Simulator::new(settings, workload.as_mut(), control, &mut metrics, seed);
-    let started = Instant::now();
+    let (started, busy) = (Instant::now(), processor_seconds()?);
     let mut pending = 0.0;
     let mut looks = 0u64;
     while simulator.run_some(1 << 16) {
@@ -179,10 +182,11 @@ fn measure(part: &Part) -> anyhow::Result<Measured> {
         bar.set_position(simulator.ledger().arrived);
     }
     let seconds = started.elapsed().as_secs_f64();
+    let busy = processor_seconds()? - busy;
     let (calls, events) = (simulator.ledger().arrived, simulator.events());
     drop(simulator);
     bar.finish_and_clear();
-    let heap_seconds = bare_heap(events, (pending / looks.max(1) as f64) as u64);
+    let heap_seconds = bare_heap(events, (pending / looks.max(1) as f64) as u64)?;
     Ok(Measured {
         calls,
         events,
@@ -190,7 +194,7 @@ fn measure(part: &Part) -> anyhow::Result<Measured> {
         calls_per_s: calls as f64 / seconds,
         events_per_s: events as f64 / seconds,
         heap_seconds,
-        ratio_to_heap: seconds / heap_seconds,
+        ratio_to_heap: busy / heap_seconds,
         peak_mb: 0.0,
     })
 }
@@ -237,8 +241,8 @@ fn beginning(source: &Source) -> Source {
     }
 }
 
-/// Seconds that a bare binary heap takes to pop and push `events` events while it holds `pending`.
-fn bare_heap(events: u64, pending: u64) -> f64 {
+/// Processor seconds that a bare binary heap takes to pop and push `events` events while it holds `pending`.
+fn bare_heap(events: u64, pending: u64) -> anyhow::Result<f64> {
     let mut heap = BinaryHeap::with_capacity(pending as usize + 1);
     let mut draw = 1u64;
     let mut next = || {
@@ -248,14 +252,22 @@ fn bare_heap(events: u64, pending: u64) -> f64 {
     for order in 0..pending.max(1) {
         heap.push(Reverse((next(), order, 0u64)));
     }
-    let started = Instant::now();
+    let started = processor_seconds()?;
     for order in 0..events {
         if let Some(Reverse((at, ..))) = heap.pop() {
             heap.push(Reverse((at + next(), pending + order, 0)));
         }
     }
     black_box(&heap);
-    started.elapsed().as_secs_f64()
+    Ok(processor_seconds()? - started)
+}
+
+/// Seconds for which this thread has had a processor.
+fn processor_seconds() -> anyhow::Result<f64> {
+    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat")
+        .context("processor time is read from /proc, which Linux has")?;
+    let nanos = schedule.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());
+    Ok(nanos.context("no time in /proc/thread-self/schedstat")? * 1e-9)
 }
 
 /// The highest resident memory of this process so far, in MB of a million bytes.
