@@ -13,19 +13,30 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-core", &[]),
     ("windfall-trace", &["core"]),
     ("windfall-policy", &["core"]),
+    ("windfall-autoscalers", &["core"]),
     ("windfall-control", &["core"]),
     ("windfall-telemetry", &["core"]),
     ("windfall-sim", &["core"]),
     ("windfall-rl", &["core", "control"]),
     ("windfall-platforms", &["core", "trace"]),
-    ("windfall-papers", &["core", "trace", "sim", "policy", "control", "rl"]),
+    ("windfall-papers", &["core", "trace", "sim", "policy", "autoscalers", "control", "rl"]),
     (
         "windfall-scenario",
-        &["core", "trace", "policy", "control", "telemetry", "sim", "rl", "papers"],
+        &["core", "trace", "policy", "autoscalers", "control", "telemetry", "sim", "rl", "papers"],
     ),
     (
         "windfall-daemon",
-        &["core", "trace", "policy", "control", "telemetry", "rl", "scenario", "platforms"],
+        &[
+            "core",
+            "trace",
+            "policy",
+            "autoscalers",
+            "control",
+            "telemetry",
+            "rl",
+            "scenario",
+            "platforms",
+        ],
     ),
     ("windfall-python", &["core", "control", "telemetry", "rl", "scenario"]),
     (
@@ -41,8 +52,18 @@ const ARROWS: &[(&str, &[&str])] = &[
 ///
 /// `scenario` is one of them although it uses all cores: rayon's results are collected in index
 /// order, and threads of our own stay banned there as everywhere below.
-const PURE: &[&str] =
-    &["core", "trace", "policy", "control", "telemetry", "sim", "rl", "papers", "scenario"];
+const PURE: &[&str] = &[
+    "core",
+    "trace",
+    "policy",
+    "autoscalers",
+    "control",
+    "telemetry",
+    "sim",
+    "rl",
+    "papers",
+    "scenario",
+];
 
 /// Outside crates that only some of ours may name.
 const CONFINED: &[(&str, &[&str])] = &[

@@ -1,0 +1,72 @@
+//! What is wrong with a manifest: everything at once, each with its line.
+
+use std::fmt;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Counted from 1; nothing if the text as a whole is meant.
+    pub line: Option<usize>,
+    /// What it is, with the value and what is allowed.
+    pub what: String,
+}
+
+/// Fatal: a manifest that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ManifestError {
+    /// All that is wrong, in the order of lines.
+    pub problems: Vec<Problem>,
+}
+
+impl ManifestError {
+    pub(super) fn one(line: Option<usize>, what: impl Into<String>) -> Self {
+        Self { problems: vec![Problem { line, what: what.into() }] }
+    }
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.problems.len();
+        write!(f, "{count} problem{}", if count == 1 { "" } else { "s" })?;
+        for Problem { line, what } in &self.problems {
+            match line {
+                Some(line) => write!(f, "\n  line {line}: {what}")?,
+                None => write!(f, "\n  {what}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Problems as they are found.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    found: Vec<Problem>,
+}
+
+impl Problems {
+    pub(super) fn add(&mut self, line: usize, what: impl Into<String>) {
+        self.found.push(Problem { line: Some(line), what: what.into() });
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Adds a problem unless something more exact was added since there were `before`.
+    pub(super) fn add_unless_told(&mut self, before: usize, line: usize, what: impl Into<String>) {
+        if self.count() == before {
+            self.add(line, what);
+        }
+    }
+
+    /// The value, if nothing was found.
+    pub(super) fn or<T>(mut self, value: T) -> Result<T, ManifestError> {
+        if self.found.is_empty() {
+            return Ok(value);
+        }
+        self.found.sort_by_key(|problem| problem.line);
+        Err(ManifestError { problems: self.found })
+    }
+}

@@ -1,0 +1,165 @@
+//! The HorizontalPodAutoscaler as a tick policy.
+//!
+//! ```text
+//!  Observation ─► ready instances as Running pods with equal shares of the CPU used,
+//!                 starting ones as Pending pods
+//!              ─► metrics: cpu, memory; Pods or External metrics `concurrency` and `requests-per-second`
+//!              ─► Controller, at most once per sync period ─► instances
+//! ```
+//!
+//! Four ready instances of 1 core that use 3.6 cores together are four pods at 90 %; with a target of 50 %
+//! the wish is ceil(1.8 · 4) = 8. Old measurements are shown as missing samples.
+
+use std::collections::BTreeMap;
+
+use windfall_core::{
+    Decision, FunctionId, FunctionView, Observation, Policy, PolicyError, Setting, Target,
+    TickRecord,
+};
+
+use crate::hpa::{
+    Container, ContainerUsage, Controller, ControllerSettings, Measured, Phase, Pod, Ready, Sample,
+    Seen, Spec, Usage,
+};
+
+/// Most pods that are drawn up one by one; more are not told apart by anything.
+const MOST_PODS: u32 = 100_000;
+
+/// The HorizontalPodAutoscaler, one per function.
+#[derive(Clone, Debug)]
+pub struct Hpa {
+    settings: ControllerSettings,
+    spec: Spec,
+    sync_period_ms: i64,
+    functions: BTreeMap<FunctionId, Scaled>,
+}
+
+#[derive(Clone, Debug)]
+struct Scaled {
+    controller: Controller,
+    /// `spec.replicas`: what was last wished for, or found.
+    replicas: i32,
+    synced_ms: Option<i64>,
+}
+
+impl Hpa {
+    /// A policy under the controller's settings; every function has the same spec. Syncs are at least
+    /// `sync_period_ms` apart (15 000 by default upstream).
+    pub fn new(settings: ControllerSettings, spec: Spec, sync_period_ms: i64) -> Self {
+        Self { settings, spec, sync_period_ms, functions: BTreeMap::new() }
+    }
+}
+
+impl Default for Hpa {
+    /// CPU at 80 %, 1 to 100 instances, every 15 s.
+    fn default() -> Self {
+        let metrics = Spec::default_metrics();
+        let spec = Spec { min_replicas: 1, max_replicas: 100, metrics, behavior: None };
+        Self::new(ControllerSettings::default(), spec, 15_000)
+    }
+}
+
+impl Policy for Hpa {
+    fn name(&self) -> &str {
+        "hpa"
+    }
+
+    fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
+        let now_ms = (seen.now.as_nanos() / 1_000_000) as i64;
+        let mut decision = Decision::default();
+        for view in &seen.functions {
+            let scaled = self.functions.entry(view.function).or_insert_with(|| Scaled {
+                controller: Controller::new(self.settings.clone(), self.spec.clone()),
+                replicas: whole(view.ready.get().saturating_add(view.starting.get())),
+                synced_ms: None,
+            });
+            if scaled.synced_ms.is_some_and(|last| now_ms - last < self.sync_period_ms) {
+                continue;
+            }
+            scaled.synced_ms = Some(now_ms);
+            let synced = scaled.controller.sync(&as_pods(view, seen, scaled.replicas, now_ms));
+            if synced.is_rescaled {
+                scaled.replicas = synced.desired;
+                let instances = Setting::Set(f64::from(synced.desired.max(0)));
+                decision.targets.push(Target { instances, ..Target::keep(view.function) });
+            }
+        }
+        decision.reason = format!("hpa: {} functions rescaled", decision.targets.len());
+        Ok(decision)
+    }
+
+    /// `spec.replicas` is what was carried out: the plan's count, or what is there if the wish was refused.
+    fn feedback(&mut self, tick: &TickRecord) {
+        for wish in &tick.decision.targets {
+            let view = tick.observation.function(wish.function);
+            let (Some(scaled), Some(view)) = (self.functions.get_mut(&wish.function), view) else {
+                continue;
+            };
+            scaled.replicas = whole(view.ready.get().saturating_add(view.starting.get()));
+        }
+        for planned in tick.plan.targets() {
+            let scaled = self.functions.get_mut(&planned.function);
+            if let (Some(scaled), Some(count)) = (scaled, planned.instances.value()) {
+                scaled.replicas = whole(count.get());
+            }
+        }
+    }
+}
+
+fn whole(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// Thousandths, or nothing where that is no number.
+fn milli(value: f64) -> i64 {
+    if value.is_finite() { (value * 1000.0).round() as i64 } else { 0 }
+}
+
+/// A function's instances as the controller would find them.
+fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, now_ms: i64) -> Seen {
+    let ready = view.ready.get();
+    let share = |total: f64| total / f64::from(ready.max(1));
+    let rps = f64::from(view.arrivals) / seen.window.as_secs_f64().max(1e-9);
+    let is_fresh = seen.age() <= seen.window;
+    let at_ms = (seen.taken_at.as_nanos() / 1_000_000) as i64;
+    let window_ms = (seen.window.as_nanos() / 1_000_000) as i64;
+    let sample = |value: f64| Sample { value_m: milli(value), at_ms, window_ms };
+    let custom = [("concurrency", view.mean_concurrency), ("requests-per-second", rps)];
+    let measured = Measured {
+        usage: Some(Usage {
+            at_ms,
+            window_ms,
+            containers: vec![ContainerUsage {
+                name: "function".to_owned(),
+                cpu_m: Some(milli(share(view.cpu_used_cores))),
+                memory_m: Some(milli(view.memory_peak_mib * 1_048_576.0)),
+            }],
+        }),
+        custom: custom.map(|(name, total)| (name.to_owned(), sample(share(total)))).into(),
+    };
+    // The platform does not say since when an instance is ready: long enough for its numbers to count.
+    let long_ago = i64::MIN / 4;
+    let pod = |number: u32| Pod {
+        name: format!("instance-{number}"),
+        phase: if number < ready { Phase::Running } else { Phase::Pending },
+        ready: (number < ready).then_some((Ready::True, long_ago)),
+        started_at_ms: (number < ready).then_some(long_ago),
+        containers: vec![Container {
+            name: "function".to_owned(),
+            cpu_request_m: Some(i64::from(view.allocation.cpu.get())),
+            memory_request_m: Some(i64::from(view.allocation.memory.get()) * 1_048_576_000),
+        }],
+        measured: if number < ready && is_fresh { measured.clone() } else { Measured::default() },
+        ..Pod::default()
+    };
+    let outside =
+        custom.map(|(name, total)| (name.to_owned(), is_fresh.then(|| vec![milli(total)])));
+    Seen {
+        now_ms,
+        replicas,
+        status_replicas: whole(ready.saturating_add(view.starting.get())),
+        pods: (0..ready.saturating_add(view.starting.get()).min(MOST_PODS)).map(pod).collect(),
+        external: outside.into(),
+        ..Seen::default()
+    }
+}

@@ -1,0 +1,112 @@
+//! Where histograms put a value: buckets that grow by 5 %.
+//!
+//! ```text
+//!  bucket   0        1         2            3                       n
+//!  start    0     first   2.05·first   3.1525·first   first·(r^n - 1)/(r - 1),  r = 1.05
+//! ```
+//!
+//! CPU begins with buckets of 10 millicores and ends beyond 1000 cores; memory with 10 MB and beyond 1 TB;
+//! both have 176. A use of 7 millicores lands in bucket 0 and is reported as its end, 10 millicores.
+//!
+//! The starts are computed the way Go raises to a power, by repeated squaring with a scaled mantissa. It
+//! rounds differently from the C library: memory bucket 4 starts at 43101249.99 instead of 43101250, and
+//! one byte is visible in a recommendation.
+
+use std::sync::LazyLock;
+
+/// Growth from bucket to bucket.
+const RATIO: f64 = 1.05;
+
+/// The buckets of one resource.
+#[derive(Debug)]
+pub struct BucketLayout {
+    first: f64,
+    starts: Vec<f64>,
+}
+
+static CPU: LazyLock<BucketLayout> = LazyLock::new(|| BucketLayout::new(0.01, 1000.0));
+static MEMORY: LazyLock<BucketLayout> = LazyLock::new(|| BucketLayout::new(1e7, 1e12));
+
+impl BucketLayout {
+    /// For CPU, in cores.
+    pub fn cpu() -> &'static Self {
+        &CPU
+    }
+
+    /// For memory, in bytes.
+    pub fn memory() -> &'static Self {
+        &MEMORY
+    }
+
+    fn new(first: f64, range: f64) -> Self {
+        let count = place(range, first).ceil() as u32 + 1;
+        let start = |bucket| first * (power(RATIO, bucket) - 1.0) / (RATIO - 1.0);
+        let starts = (0..count).map(|bucket| if bucket == 0 { 0.0 } else { start(bucket) });
+        Self { first, starts: starts.collect() }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Where `bucket` begins; the last one's beginning for any beyond it.
+    pub fn start(&self, bucket: usize) -> f64 {
+        self.starts[bucket.min(self.starts.len() - 1)]
+    }
+
+    /// The bucket of `value`.
+    pub fn find(&self, value: f64) -> usize {
+        if value < self.first {
+            return 0;
+        }
+        (place(value, self.first) as usize).min(self.starts.len() - 1)
+    }
+}
+
+/// The real number whose whole part is the bucket.
+fn place(value: f64, first: f64) -> f64 {
+    (value * (RATIO - 1.0) / first + 1.0).ln() / RATIO.ln()
+}
+
+/// `base^exponent` for a base in [1, 2).
+fn power(base: f64, exponent: u32) -> f64 {
+    let (mut mantissa, mut scale) = (base / 2.0, 1_i32);
+    let (mut result, mut result_scale) = (1.0_f64, 0_i32);
+    let mut bits = exponent;
+    while bits != 0 {
+        if bits & 1 == 1 {
+            result *= mantissa;
+            result_scale += scale;
+        }
+        mantissa *= mantissa;
+        scale *= 2;
+        if mantissa < 0.5 {
+            mantissa += mantissa;
+            scale -= 1;
+        }
+        bits >>= 1;
+    }
+    // Powers of two are exact, so this only moves the point.
+    result * f64::from(result_scale).exp2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_byte_that_the_c_library_would_add() {
+        assert_eq!(BucketLayout::memory().start(4) as i64, 43_101_249);
+        assert_eq!(BucketLayout::cpu().count(), 176);
+        assert_eq!(BucketLayout::memory().count(), 176);
+    }
+
+    #[test]
+    fn two_values_lie_below_the_bucket_they_begin() {
+        assert_eq!(BucketLayout::memory().find(20_500_000.0), 1);
+        assert_eq!(BucketLayout::memory().find(31_525_000.0), 2);
+        assert_eq!(BucketLayout::cpu().find(0.007), 0);
+        assert_eq!(BucketLayout::cpu().find(1e9), 175);
+    }
+}

@@ -1,0 +1,206 @@
+//! The recommender: pods and samples in, recommendations, checkpoints and garbage out.
+//!
+//! ```text
+//!  pod start ─► container states ──samples──► aggregate per (revision, container)
+//!                                                   │ merged per container, with loaded checkpoints
+//!  tick ────────────────────────────────────────────┴─► recommend ─► save? ─► collect garbage
+//! ```
+//!
+//! Pods `a-1` and `a-2` of one revision with a container `app` feed the same aggregate; after a roll-out
+//! `b-1` feeds a second one, and both are merged at the tick, until the first has had no CPU sample for
+//! 8 · 24 h.
+
+use std::collections::BTreeMap;
+
+use super::aggregate::{Aggregate, ContainerRecommendation, ContainerState};
+use super::checkpoint::Checkpoint;
+use super::estimate;
+use super::settings::{RecommenderSettings, VpaSettings};
+
+/// The recommender of one VerticalPodAutoscaler. Times are Unix seconds; `now` never goes back.
+#[derive(Clone, Debug)]
+pub struct Recommender {
+    settings: RecommenderSettings,
+    vpa: VpaSettings,
+    pods: BTreeMap<String, PodState>,
+    aggregates: BTreeMap<AggregateKey, Aggregate>,
+    loaded: BTreeMap<String, Aggregate>,
+    collected_at: Option<i64>,
+}
+
+/// Container name, then revision: aggregates of one name lie next to each other.
+type AggregateKey = (String, String);
+
+#[derive(Clone, Debug)]
+struct PodState {
+    revision: String,
+    containers: BTreeMap<String, ContainerState>,
+}
+
+impl Recommender {
+    /// One that has seen nothing.
+    pub fn new(settings: RecommenderSettings, vpa: VpaSettings) -> Self {
+        Self {
+            settings,
+            vpa,
+            pods: BTreeMap::new(),
+            aggregates: BTreeMap::new(),
+            loaded: BTreeMap::new(),
+            collected_at: None,
+        }
+    }
+
+    /// One that comes back with what was saved.
+    pub fn restored(
+        settings: RecommenderSettings,
+        vpa: VpaSettings,
+        saved: &BTreeMap<String, Checkpoint>,
+        now: i64,
+    ) -> Self {
+        let mut recommender = Self::new(settings, vpa);
+        for (container, checkpoint) in saved {
+            let mut state = Aggregate::new(&recommender.settings, None, now);
+            state.load(checkpoint);
+            recommender.loaded.insert(container.clone(), state);
+        }
+        recommender
+    }
+
+    /// A pod runs from now on.
+    pub fn start_pod(&mut self, pod: &str, revision: &str, containers: &[String], now: i64) {
+        let states = containers.iter().map(|name| (name.clone(), ContainerState::default()));
+        let state = PodState { revision: revision.to_owned(), containers: states.collect() };
+        self.pods.insert(pod.to_owned(), state);
+        for container in containers {
+            self.with_aggregate((pod, container), now);
+        }
+    }
+
+    /// A pod is gone; what it has shown stays.
+    pub fn stop_pod(&mut self, pod: &str) {
+        self.pods.remove(pod);
+    }
+
+    /// Names and revisions of the running pods with their containers, in the order of names.
+    pub fn running(&self) -> Vec<(String, String, Vec<String>)> {
+        let names = |state: &PodState| state.containers.keys().cloned().collect();
+        let pods = self.pods.iter();
+        pods.map(|(pod, state)| (pod.clone(), state.revision.clone(), names(state))).collect()
+    }
+
+    /// The states of the running containers, by pod and name.
+    pub fn container_states(&self) -> impl Iterator<Item = (&str, &str, &ContainerState)> {
+        self.pods.iter().flat_map(|(pod, state)| {
+            let containers = state.containers.iter();
+            containers.map(move |(name, container)| (pod.as_str(), name.as_str(), container))
+        })
+    }
+
+    /// A CPU sample of a container (pod, name) taken at `at`; whether it was accepted.
+    pub fn cpu(&mut self, of: (&str, &str), millicores: i64, at: i64, now: i64) -> bool {
+        let accepted = self.state(of).is_some_and(|state| state.accepts_cpu(millicores, at));
+        if accepted && let Some((state, aggregate)) = self.with_aggregate(of, now) {
+            state.add_cpu(aggregate, millicores, at);
+        }
+        accepted
+    }
+
+    /// A memory sample of a container (pod, name) taken at `at`; whether it was accepted.
+    pub fn memory(&mut self, of: (&str, &str), bytes: i64, at: i64, now: i64) -> bool {
+        let accepted = self.state(of).is_some_and(|state| state.accepts_memory(bytes, at));
+        if accepted && let Some((state, aggregate)) = self.with_aggregate(of, now) {
+            state.add_memory(aggregate, bytes, at);
+        }
+        accepted
+    }
+
+    /// An out-of-memory kill at `at` of a container that requests `requested` bytes; whether it counts.
+    pub fn oom(&mut self, of: (&str, &str), requested: i64, at: i64, now: i64) -> bool {
+        match self.with_aggregate(of, now) {
+            Some((state, aggregate)) => state.add_oom(aggregate, requested, at),
+            None => false,
+        }
+    }
+
+    fn state(&self, (pod, container): (&str, &str)) -> Option<&ContainerState> {
+        self.pods.get(pod)?.containers.get(container)
+    }
+
+    /// A running container and its aggregate, which is made anew if it was collected.
+    fn with_aggregate(
+        &mut self,
+        (pod, container): (&str, &str),
+        now: i64,
+    ) -> Option<(&mut ContainerState, &mut Aggregate)> {
+        let pod = self.pods.get_mut(pod)?;
+        let state = pod.containers.get_mut(container)?;
+        let policy = self.vpa.policy(container);
+        let key = (container.to_owned(), pod.revision.clone());
+        let aggregate = (self.aggregates.entry(key))
+            .or_insert_with(|| Aggregate::new(&self.settings, policy, now));
+        Some((state, aggregate))
+    }
+
+    /// One state per container name: all its aggregates, then what was loaded. Merging may bring the parts
+    /// to a newer reference, which is why it changes them.
+    pub fn merged(&mut self, now: i64) -> BTreeMap<String, Aggregate> {
+        let mut merged: BTreeMap<String, Aggregate> = BTreeMap::new();
+        let aggregates =
+            self.aggregates.iter_mut().map(|((container, _), state)| (container, state));
+        for (container, state) in aggregates.chain(self.loaded.iter_mut()) {
+            merged
+                .entry(container.clone())
+                .or_insert_with(|| Aggregate::new(&self.settings, None, now))
+                .merge(state);
+        }
+        merged
+    }
+
+    /// What is recommended, sorted by container, from a merged state.
+    pub fn recommend(&self, merged: &BTreeMap<String, Aggregate>) -> Vec<ContainerRecommendation> {
+        let is_on =
+            |container: &str| !self.vpa.policy(container).is_some_and(|policy| policy.is_off);
+        let wanted: Vec<(&str, &Aggregate)> = (merged.iter())
+            .map(|(container, state)| (container.as_str(), state))
+            .filter(|(container, _)| is_on(container))
+            .collect();
+        estimate::recommend(&self.settings, &self.vpa, &wanted)
+    }
+
+    /// What is saved at `now`: all containers, without the peaks of windows that are still open.
+    pub fn save(&mut self, now: i64) -> BTreeMap<String, Checkpoint> {
+        let mut merged = self.merged(now);
+        for pod in self.pods.values() {
+            for (container, state) in &pod.containers {
+                let is_known =
+                    self.aggregates.contains_key(&(container.clone(), pod.revision.clone()));
+                let open = state.window_end.filter(|end| is_known && now < *end);
+                if let (Some(end), Some(target)) = (open, merged.get_mut(container)) {
+                    target.memory.subtract(state.peak() as f64, 1.0, end);
+                }
+            }
+        }
+        merged.into_iter().map(|(container, state)| (container, state.save())).collect()
+    }
+
+    /// Drops aggregates that nobody feeds any more, at most once per interval.
+    pub fn collect_garbage(&mut self, now: i64) {
+        let interval = self.settings.gc_interval_seconds;
+        if self.collected_at.is_some_and(|last| now - last < interval) {
+            return;
+        }
+        self.collected_at = Some(now);
+        let pods = &self.pods;
+        let is_fed = |(container, revision): &AggregateKey| {
+            pods.values()
+                .any(|pod| pod.revision == *revision && pod.containers.contains_key(container))
+        };
+        self.aggregates
+            .retain(|key, state| !state.is_expired(now) && (state.samples > 0 || is_fed(key)));
+    }
+
+    /// What it was told.
+    pub fn vpa(&self) -> &VpaSettings {
+        &self.vpa
+    }
+}
