@@ -9,7 +9,9 @@ use windfall_scenario::Scenario;
 use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
 
 use crate::commands::compare;
-use crate::commands::{bench, completions, explain, policies, report, simulate, trace};
+use crate::commands::{
+    bench, completions, conformance, explain, policies, report, simulate, trace,
+};
 
 /// A learning resource manager for serverless platforms.
 ///
@@ -36,6 +38,8 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     /// Measure Windfall itself
     Bench(bench::Arguments),
+    /// Replay recorded decisions of a real autoscaler through ours
+    Conformance(conformance::Arguments),
     /// List the policies
     Policies(policies::Arguments),
     /// Print a completion script for a shell

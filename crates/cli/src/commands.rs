@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod conformance;
 pub(crate) mod explain;
 pub(crate) mod policies;
 pub(crate) mod report;

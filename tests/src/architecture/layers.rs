@@ -41,7 +41,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-python", &["core", "control", "telemetry", "rl", "scenario"]),
     (
         "windfall-cli",
-        &["core", "trace", "sim", "telemetry", "rl", "papers", "scenario", "platforms", "daemon"],
+        &[
+            "core",
+            "autoscalers",
+            "trace",
+            "sim",
+            "telemetry",
+            "rl",
+            "papers",
+            "scenario",
+            "platforms",
+            "daemon",
+        ],
     ),
     // Only dev-dependencies, and none at all.
     ("windfall-tests", &[]),
