@@ -203,7 +203,8 @@ impl PolicyEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windfall_core::conformance::call_policy_suite;
+    use windfall_core::conformance::{self, call_policy_suite};
+    use windfall_core::{CallDemand, CallView, Duration, Foresight, Mebibytes, MilliCpu};
 
     #[test]
     fn every_name_is_unique_and_builds_with_its_defaults() {
@@ -224,6 +225,31 @@ mod tests {
     fn every_safeguard_of_the_list_can_be_built() {
         for (name, _) in CALL_SAFEGUARDS {
             assert_eq!(call_safeguard(name).expect("listed").name(), *name);
+        }
+    }
+
+    #[test]
+    fn only_who_declares_foresight_decides_by_it() {
+        let demand = CallDemand {
+            work: 1,
+            fixed: Duration::ZERO,
+            parallelism: MilliCpu::new(1),
+            memory_base: Mebibytes::new(1),
+            memory_peak: Mebibytes::new(1),
+            rise: Duration::ZERO,
+            jumps: false,
+            cycles: 1,
+            shape: 0,
+            input: None,
+        };
+        for entry in REGISTRY.iter().filter(|entry| !entry.foresight) {
+            let fresh = || entry.assemble(&None, Seed::new(1)).expect("defaults").call;
+            let (mut told, mut untold) = (fresh(), fresh());
+            for call in conformance::calls() {
+                let future = CallView { foresight: Some(Foresight { demand }), ..call.clone() };
+                let (with, without) = (told.size(&future).ok(), untold.size(&call).ok());
+                assert_eq!(with, without, "{} looks into the future", entry.name);
+            }
         }
     }
 

@@ -45,6 +45,13 @@ fn a_journal_of_compare_is_that_of_simulate() {
 }
 
 #[test]
+fn the_oracle_cannot_be_a_shadow() {
+    // Only a run of its own is told the future; beside another policy it would wish for nothing.
+    let ended = Place::new().run("simulate --shadow oracle --out r", &SMALL);
+    ended.refused(&["oracle cannot be a shadow"]);
+}
+
+#[test]
 fn a_shadow_is_recorded_and_never_obeyed() {
     let place = Place::new();
     let words = "simulate --policy histogram --load 0.8 --seed 2 --format json --out";

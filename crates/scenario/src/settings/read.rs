@@ -280,6 +280,13 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
     if scenario.policies.is_empty() || scenario.loads.is_empty() || scenario.seeds.is_empty() {
         problems.add(None, "policies, loads and seeds each need at least one".into());
     }
+    if scenario.shadow.as_deref().and_then(entry).is_some_and(|entry| entry.foresight) {
+        let shadow = scenario.shadow.as_deref().unwrap_or_default();
+        problems.add(
+            None,
+            format!("{shadow} cannot be a shadow: it needs the future, which is not told"),
+        );
+    }
     // Two equal runs would write one journal, and count twice in every mean.
     let repeated = [
         ("policies", first_repeated(&scenario.policies)),

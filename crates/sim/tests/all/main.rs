@@ -3,5 +3,6 @@
 mod closed_forms;
 mod faults;
 mod invariants;
+mod platform;
 mod stage;
 mod timelines;
