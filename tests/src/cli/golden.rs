@@ -57,7 +57,7 @@ fn journal(scenario: &str, policy: &str, question: &str) {
 
 #[test]
 fn golden_journal_of_harvesting_and_reclaiming() {
-    journal("harvest", "libra", "call 12");
+    journal("harvest", "libra", "call 10");
 }
 
 #[test]
