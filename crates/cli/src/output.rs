@@ -101,7 +101,7 @@ pub(crate) fn tell(error: &anyhow::Error) {
         }
     }
     eprintln!("error: {message}");
-    if let Some(hint) = error.chain().find_map(|cause| hint(cause)) {
+    if let Some(hint) = error.chain().find_map(hint) {
         eprintln!("\nhint: {hint}");
     }
 }
