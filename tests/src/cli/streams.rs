@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 13] = [
+pub(crate) const COMMANDS: [&str; 14] = [
     "",
     "compare",
     "simulate",
@@ -18,6 +18,7 @@ pub(crate) const COMMANDS: [&str; 13] = [
     "trace convert",
     "bench",
     "bench simulator",
+    "conformance",
     "policies",
     "completions",
 ];

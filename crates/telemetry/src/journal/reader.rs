@@ -60,7 +60,11 @@ pub enum JournalError {
         line: u64,
     },
     /// Fatal: lines are whole, but the last one, which counts them, is missing.
-    #[error("line {line}: the journal is cut short: it ends without its count; it holds {read:?}")]
+    #[error(
+        "line {line}: the journal is cut short: it ends without its count, after {} ticks, {} calls \
+         and {} intervals",
+        read.ticks, read.calls, read.intervals
+    )]
     CutShort {
         /// Where the count should be.
         line: u64,

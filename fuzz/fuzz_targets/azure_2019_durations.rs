@@ -1,0 +1,8 @@
+//! Run times of Azure Functions 2019.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = windfall_trace::azure_2019::read_durations(bytes, "fuzz");
+});
