@@ -1,0 +1,3 @@
+//! Learning (skeleton).
+pub mod net;
+pub mod random;
