@@ -1,1 +1,3 @@
-//! Papers.
+//! Published systems rebuilt: their environments, their golden scores, their learners.
+
+pub mod ece471;
