@@ -3,47 +3,106 @@
 use crate::net::exp;
 use crate::random::Draw;
 
-/// Writes the logarithms of the probabilities that `logits` mean; actions that are not allowed get
-/// negative infinity. Returns the entropy.
+/// Probabilities of actions, kept in room that is allocated once.
 ///
 /// ```text
-/// log p_i = z_i - max - ln(sum_j exp(z_j - max))          H = - sum_i p_i log p_i
+/// p_i = exp(z_i - max) / sum_j exp(z_j - max)      log p_i = z_i - max - ln(sum)
+/// H   = - sum_i p_i log p_i
 /// ```
-#[inline(always)]
-pub fn log_probabilities(logits: &[f32], allowed: &[bool], out: &mut [f32]) -> f32 {
-    let mut most = f32::NEG_INFINITY;
-    for (logit, allowed) in logits.iter().zip(allowed) {
-        most = if *allowed { most.max(*logit) } else { most };
-    }
-    let mut sum = 0.0;
-    for ((logit, allowed), out) in logits.iter().zip(allowed).zip(&mut *out) {
-        *out = if *allowed { *logit - most } else { f32::NEG_INFINITY };
-        sum += if *allowed { exp(*out) } else { 0.0 };
-    }
-    let log_sum = libm::logf(sum);
-    let mut entropy = 0.0;
-    for (out, allowed) in out.iter_mut().zip(allowed) {
-        *out -= log_sum;
-        entropy -= if *allowed { exp(*out) * *out } else { 0.0 };
-    }
-    entropy
+///
+/// Actions that are not allowed have probability zero and a log-probability of [`NEVER`].
+#[derive(Clone, Debug)]
+pub struct Choice {
+    probabilities: Vec<f32>,
+    log_probabilities: Vec<f32>,
+    entropy: f32,
 }
 
-/// Draws an action by its probability; `log_probabilities` as written by the function of that name.
-#[inline]
-pub fn sample(log_probabilities: &[f32], draw: &mut Draw) -> usize {
-    let mut left = draw.unit_f32();
-    let mut last = 0;
-    for (action, log_probability) in log_probabilities.iter().enumerate() {
-        if *log_probability > f32::NEG_INFINITY {
-            last = action;
-            left -= exp(*log_probability);
-            if left < 0.0 {
-                break;
-            }
+/// The log-probability of what is not allowed: finite, so that zero times it is zero.
+pub const NEVER: f32 = -1e30;
+
+impl Choice {
+    /// Among this many actions.
+    pub fn new(actions: usize) -> Self {
+        Self {
+            probabilities: vec![0.0; actions],
+            log_probabilities: vec![NEVER; actions],
+            entropy: 0.0,
         }
     }
-    last
+
+    /// Takes the probabilities that `logits` mean and returns their entropy. At least one action must be
+    /// allowed.
+    #[inline(always)]
+    pub fn set(&mut self, logits: &[f32], allowed: &[bool]) -> f32 {
+        let (probabilities, logs) = (&mut self.probabilities[..], &mut self.log_probabilities[..]);
+        let mut most = NEVER;
+        for (logit, allowed) in logits.iter().zip(allowed) {
+            most = if *allowed { most.max(*logit) } else { most };
+        }
+        let mut sum = 0.0;
+        for ((logit, allowed), p) in logits.iter().zip(allowed).zip(&mut *probabilities) {
+            *p = if *allowed { exp(*logit - most) } else { 0.0 };
+            sum += *p;
+        }
+        let (share, shift) = (1.0 / sum, most + libm::logf(sum));
+        let mut entropy = 0.0;
+        let inputs = logits.iter().zip(allowed);
+        for ((p, log), (logit, allowed)) in probabilities.iter_mut().zip(logs).zip(inputs) {
+            *p *= share;
+            *log = if *allowed { *logit - shift } else { NEVER };
+            entropy -= *p * *log;
+        }
+        self.entropy = entropy;
+        entropy
+    }
+
+    /// Logarithms of the probabilities.
+    #[inline(always)]
+    pub fn log_probabilities(&self) -> &[f32] {
+        &self.log_probabilities
+    }
+
+    /// Probabilities.
+    pub fn probabilities(&self) -> &[f32] {
+        &self.probabilities
+    }
+
+    /// Draws an action by its probability.
+    #[inline]
+    pub fn sample(&self, draw: &mut Draw) -> usize {
+        let mut left = draw.unit_f32();
+        let mut last = 0;
+        for (action, probability) in self.probabilities.iter().enumerate() {
+            if *probability > 0.0 {
+                last = action;
+                left -= probability;
+                if left < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
+    /// Writes the gradients by the logits of `by_log * log p_action + by_entropy * H`.
+    ///
+    /// ```text
+    /// d log p_a / d z_j = [a = j] - p_j               d H / d z_j = - p_j (log p_j + H)
+    /// ```
+    #[inline(always)]
+    pub fn write_gradient(
+        &self,
+        action: usize,
+        (by_log, by_entropy): (f32, f32),
+        delta: &mut [f32],
+    ) {
+        let both = self.probabilities.iter().zip(&self.log_probabilities);
+        for ((p, log), delta) in both.zip(&mut *delta) {
+            *delta = -p * (by_log + by_entropy * (log + self.entropy));
+        }
+        delta[action] += by_log;
+    }
 }
 
 /// The allowed action with the largest score, the first of equals.
@@ -58,54 +117,30 @@ pub fn best(scores: &[f32], allowed: &[bool]) -> usize {
     best.unwrap_or(0)
 }
 
-/// Adds to `delta` the gradients by the logits of `by_log * log p_action + by_entropy * H`.
-///
-/// ```text
-/// d log p_a / d z_j = [a = j] - p_j               d H / d z_j = - p_j (log p_j + H)
-/// ```
-#[inline(always)]
-pub fn add_gradient(
-    log_probabilities: &[f32],
-    entropy: f32,
-    action: usize,
-    (by_log, by_entropy): (f32, f32),
-    delta: &mut [f32],
-) {
-    for (j, (log_p, delta)) in log_probabilities.iter().zip(&mut *delta).enumerate() {
-        if *log_p > f32::NEG_INFINITY {
-            let p = exp(*log_p);
-            let chosen = if j == action { 1.0 } else { 0.0 };
-            *delta += by_log * (chosen - p) - by_entropy * p * (log_p + entropy);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use windfall_core::Seed;
 
-    const ALL: [bool; 3] = [true; 3];
-
     #[test]
     fn probabilities_add_up_and_masked_actions_have_none() {
-        let mut out = [0.0; 3];
-        let entropy = log_probabilities(&[1.0, 1.0, 50.0], &[true, true, false], &mut out);
-        assert!((out[0] + std::f32::consts::LN_2).abs() < 1e-6);
-        assert_eq!(out[2], f32::NEG_INFINITY);
+        let mut choice = Choice::new(3);
+        let entropy = choice.set(&[1.0, 1.0, 50.0], &[true, true, false]);
+        assert!((choice.log_probabilities()[0] + std::f32::consts::LN_2).abs() < 1e-6);
+        assert_eq!(choice.probabilities(), [0.5, 0.5, 0.0]);
         assert!((entropy - std::f32::consts::LN_2).abs() < 1e-6);
         let mut draw = Draw::new(Seed::new(1));
-        assert!((0..1000).all(|_| sample(&out, &mut draw) < 2));
+        assert!((0..1000).all(|_| choice.sample(&mut draw) < 2));
         assert_eq!(best(&[1.0, 2.0, 50.0], &[true, true, false]), 1);
     }
 
     #[test]
     fn actions_are_drawn_by_their_probability() {
-        let mut out = [0.0; 3];
-        log_probabilities(&[0.0, libm::logf(2.0), libm::logf(5.0)], &ALL, &mut out);
+        let mut choice = Choice::new(3);
+        choice.set(&[0.0, libm::logf(2.0), libm::logf(5.0)], &[true; 3]);
         let mut draw = Draw::new(Seed::new(4));
         let mut seen = [0_i32; 3];
-        (0..8000).for_each(|_| seen[sample(&out, &mut draw)] += 1);
+        (0..8000).for_each(|_| seen[choice.sample(&mut draw)] += 1);
         for (seen, expected) in seen.iter().zip([1000, 2000, 5000]) {
             assert!((seen - expected).abs() < 150, "{seen} {expected}");
         }
@@ -116,13 +151,12 @@ mod tests {
         let logits = [0.3_f32, -1.2, 0.8, 2.0];
         let allowed = [true, true, true, false];
         let objective = |logits: &[f32]| {
-            let mut out = [0.0; 4];
-            let entropy = log_probabilities(logits, &allowed, &mut out);
-            (1.5 * out[1] + 0.5 * entropy, out, entropy)
+            let mut choice = Choice::new(4);
+            let entropy = choice.set(logits, &allowed);
+            (1.5 * choice.log_probabilities()[1] + 0.5 * entropy, choice)
         };
-        let (_, out, entropy) = objective(&logits);
-        let mut delta = [0.0; 4];
-        add_gradient(&out, entropy, 1, (1.5, 0.5), &mut delta);
+        let mut delta = [f32::NAN; 4];
+        objective(&logits).1.write_gradient(1, (1.5, 0.5), &mut delta);
         for j in 0..4 {
             let at = |shift: f32| {
                 let mut moved = logits;

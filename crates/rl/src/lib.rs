@@ -21,6 +21,7 @@
 
 pub mod advantages;
 pub mod algorithms;
+pub mod bench;
 pub mod categorical;
 pub mod checkpoint;
 pub mod env;

@@ -17,7 +17,7 @@ pub use adam::{Adam, AdamSettings};
 pub use elementary::{exp, tanh};
 pub use initial::Initial;
 
-use kernels::{add_rows, dispatch, padded, product, product_of_columns, tanh_all, transpose};
+use kernels::{dispatch, padded, product, product_of_columns, sum_of_rows, tanh_all, transpose};
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
@@ -192,7 +192,7 @@ impl Mlp {
         }
     }
 
-    /// Adds the gradients of the loss by all parameters to `gradients`, given the derivatives by the
+    /// Writes the gradients of the loss by all parameters, given the derivatives by the
     /// outputs in `passed` (see [`Activations::output_delta`]) and the input of the forward pass.
     pub fn backward(&self, input: &[f32], passed: &mut Activations, gradients: &mut [f32]) {
         dispatch(
@@ -217,7 +217,7 @@ impl Mlp {
             let own = &mut gradients[layer.start..layer.end()];
             let (weight, bias) = own.split_at_mut(layer.depth * layer.width);
             product_of_columns(below, layer.depth, delta, layer.width, weight);
-            add_rows(delta, layer.width, bias);
+            sum_of_rows(delta, layer.width, bias);
 
             let Some(delta_below) = deltas_below.last_mut() else { continue };
             let delta_below = &mut delta_below[..batch * layer.depth];

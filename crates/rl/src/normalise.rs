@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::net::kernels::dispatch;
+
 /// Normalised numbers are cut to this range, so that a feature's first surprise does not swamp a network.
 const BOUND: f32 = 10.0;
 
@@ -59,6 +61,25 @@ impl Scaling {
     /// One that changes nothing but cuts what is beyond ten.
     pub fn identity(width: usize) -> Self {
         Self { shift: vec![0.0; width], scale: vec![1.0; width] }
+    }
+
+    /// The same for `times` rows as one long row.
+    pub(crate) fn repeated(&self, times: usize) -> Self {
+        Self { shift: self.shift.repeat(times), scale: self.scale.repeat(times) }
+    }
+
+    /// Normalises the first numbers of a row. Allocates nothing.
+    #[inline]
+    pub(crate) fn apply_to_start(&self, row: &[f32], out: &mut [f32]) {
+        dispatch(
+            #[inline(always)]
+            || {
+                let factors = self.shift.iter().zip(&self.scale);
+                for ((x, out), (shift, scale)) in row.iter().zip(out).zip(factors) {
+                    *out = ((x - shift) * scale).clamp(-BOUND, BOUND);
+                }
+            },
+        );
     }
 
     /// Normalises rows from one matrix into another. Allocates nothing.

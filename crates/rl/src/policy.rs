@@ -55,6 +55,7 @@ impl Decide for NetworkPolicy {
 #[derive(Clone, Debug)]
 pub struct ScorePolicy {
     network: Mlp,
+    /// For all candidates together: one long row is normalised faster than many short ones.
     scaling: Scaling,
     rows: Vec<f32>,
     room: Activations,
@@ -65,7 +66,7 @@ impl ScorePolicy {
     pub fn new(network: Mlp, scaling: Scaling, candidates: usize) -> Self {
         let rows = vec![0.0; candidates * network.shape().inputs];
         let room = network.activations(candidates);
-        Self { network, scaling, rows, room }
+        Self { network, scaling: scaling.repeated(candidates), rows, room }
     }
 
     /// The place of the candidate with the largest score; the first of equals. Allocates nothing.
@@ -76,7 +77,7 @@ impl ScorePolicy {
     #[inline]
     pub fn best(&mut self, candidates: &[f32]) -> usize {
         let rows = &mut self.rows[..candidates.len()];
-        self.scaling.apply(candidates, rows);
+        self.scaling.apply_to_start(candidates, rows);
         self.network.forward(rows, &mut self.room);
         let count = candidates.len() / self.network.shape().inputs;
         let score = |place: &usize| self.room.output(*place)[0];

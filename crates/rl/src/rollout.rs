@@ -5,7 +5,7 @@
 
 use windfall_core::Seed;
 
-use crate::categorical::{log_probabilities, sample};
+use crate::categorical::Choice;
 use crate::env::{End, Environment};
 use crate::net::{Activations, Mlp};
 use crate::normalise::Scaling;
@@ -68,7 +68,7 @@ pub(crate) struct Track<E> {
     pub(crate) record: Record,
     actions: Seed,
     row: Vec<f32>,
-    log_probabilities: Vec<f32>,
+    choice: Choice,
     room: Activations,
 }
 
@@ -85,14 +85,14 @@ impl<E: Environment> Track<E> {
             if behaviour.masks {
                 record.allowed.extend_from_slice(self.player.allowed());
             } else {
-                record.allowed.resize(first + self.log_probabilities.len(), true);
+                record.allowed.resize(first + self.player.allowed().len(), true);
             }
             let allowed = &record.allowed[first..];
-            log_probabilities(self.room.output(0), allowed, &mut self.log_probabilities);
-            let action = sample(&self.log_probabilities, &mut draw);
+            self.choice.set(self.room.output(0), allowed);
+            let action = self.choice.sample(&mut draw);
             let step = self.player.act(action);
             record.actions.push(action);
-            record.log_probabilities.push(self.log_probabilities[action]);
+            record.log_probabilities.push(self.choice.log_probabilities()[action]);
             record.rewards.push(step.reward);
             record.ends.push(step.end);
             if step.end == End::Truncated {
@@ -122,7 +122,7 @@ pub(crate) fn tracks<E: Environment>(
         record: Record::default(),
         actions: actions.member(index as u64),
         row: vec![0.0; actor.shape().inputs],
-        log_probabilities: vec![0.0; actor.shape().outputs],
+        choice: Choice::new(actor.shape().outputs),
         room: actor.activations(1),
     };
     environments.into_iter().enumerate().map(track).collect()

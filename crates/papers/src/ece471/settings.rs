@@ -15,16 +15,21 @@ pub const EPISODES: usize = 5;
 const STEPS: usize = HORIZON as usize;
 
 /// PPO with everything that helps.
+///
+/// The learning rate falls over the first hundred iterations and then rests: a longer training refines
+/// the policy and cannot throw it over.
 pub fn ppo(iterations: u64) -> PpoSettings {
+    #[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
+    let until = (100.0 / iterations as f32).min(1.0);
     PpoSettings {
         iterations,
         steps: STEPS,
-        epochs: 10,
-        minibatch: 64,
-        discount: 0.95,
-        lambda: 0.9,
+        epochs: 20,
+        minibatch: 128,
+        discount: 0.9,
+        lambda: 0.95,
         entropy: Schedule::linear(0.01, 0.0),
-        learning_rate: Schedule::linear(1e-3, 1e-5),
+        learning_rate: Schedule::Linear { from: 1e-3, to: 1e-5, until },
         ..PpoSettings::default()
     }
 }
@@ -56,10 +61,12 @@ pub fn q_learning(iterations: u64, features: usize) -> QLearningSettings {
     QLearningSettings {
         iterations,
         steps: EPISODES * STEPS,
-        discount: 0.95,
-        epsilon: Schedule::Linear { from: 1.0, to: 0.05, until: 0.8 },
-        learning_rate: Schedule::linear(0.5, 0.05),
-        initial: 0.0,
+        discount: 0.9,
+        epsilon: Schedule::Linear { from: 0.2, to: 0.0, until: 0.8 },
+        // The environment is deterministic, so a new value can simply replace the old one.
+        learning_rate: Schedule::linear(1.0, 0.1),
+        // The best that can follow: 1 / (1 - discount).
+        initial: 10.0,
         masks: true,
         levels: [1, 1, 1, 1, 21, 11, 3][..features].to_vec(),
     }
@@ -67,7 +74,13 @@ pub fn q_learning(iterations: u64, features: usize) -> QLearningSettings {
 
 /// REINFORCE with a baseline.
 pub fn reinforce(iterations: u64) -> ReinforceSettings {
-    ReinforceSettings { iterations, steps: STEPS, ..ReinforceSettings::default() }
+    ReinforceSettings {
+        iterations,
+        steps: STEPS,
+        entropy: Schedule::linear(0.1, 0.0),
+        learning_rate: Schedule::linear(1e-2, 5e-4),
+        ..ReinforceSettings::default()
+    }
 }
 
 /// REINFORCE as the course hands it out, but for the length of episodes: no baseline, summed loss.

@@ -216,7 +216,6 @@ impl<E: Environment> Dqn<E> {
             delta[action] = slope * share;
             total += f64::from(loss * share);
         }
-        self.gradients.fill(0.0);
         self.network.backward(&self.rows[0], here, &mut self.gradients);
         let longest = self.settings.max_gradient_norm.unwrap_or(f32::INFINITY);
         let scale = (longest / (sum_of_squares(&self.gradients).sqrt() + 1e-6)).min(1.0);

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
 use crate::advantages::{StepEnd, ValuedStep, advantages};
-use crate::categorical::{add_gradient, log_probabilities};
+use crate::categorical::Choice;
 use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header, Tensor};
 use crate::env::{End, Environment, Spec};
 use crate::learner::{IterationReport, Learner, Tally};
@@ -215,7 +215,7 @@ pub struct Ppo<E> {
     workers: Workers,
     batch: Batch,
     input: Vec<f32>,
-    log_row: Vec<f32>,
+    choice: Choice,
     iteration: u64,
     steps: u64,
 }
@@ -240,7 +240,7 @@ impl<E: Environment> Ppo<E> {
             workers: Workers::new(threads),
             batch: Batch::default(),
             input: vec![0.0; settings.minibatch.max(64) * features],
-            log_row: vec![0.0; actions],
+            choice: Choice::new(actions),
             iteration: 0,
             steps: 0,
             settings,
@@ -417,16 +417,15 @@ impl<E: Environment> Ppo<E> {
             },
         };
         let (actor, critic, batch) = (&mut self.actor, &mut self.critic, &self.batch);
-        let log_row = &mut self.log_row;
+        let choice = &mut self.choice;
         let squares = dispatch(
             #[inline(always)]
             || {
                 actor.network.forward_inline(input, &mut actor.room);
                 critic.network.forward_inline(input, &mut critic.room);
-                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), log_row, sums);
+                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), choice, sums);
                 let mut squares = 0.0;
                 for half in [&mut *actor, &mut *critic] {
-                    half.gradients.fill(0.0);
                     half.network.backward_inline(input, &mut half.room, &mut half.gradients);
                     squares += sum_of_squares(&half.gradients);
                 }

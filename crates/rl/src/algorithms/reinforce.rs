@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
-use crate::categorical::{add_gradient, log_probabilities};
+use crate::categorical::Choice;
 use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header};
 use crate::env::Environment;
 use crate::learner::{IterationReport, Learner, Tally};
@@ -180,17 +180,15 @@ impl<E: Environment> Reinforce<E> {
         #[expect(clippy::cast_precision_loss, reason = "a rollout has few steps")]
         let share = if self.settings.sum_loss { 1.0 } else { 1.0 / returns.len() as f32 };
         let entropy_weight = self.settings.entropy.at(self.iteration, self.settings.iterations);
-        let mut log_row = vec![0.0; self.actor.shape().outputs];
+        let actions = self.actor.shape().outputs;
+        let mut choice = Choice::new(actions);
         let (mut place, mut entropies) = (0, 0.0);
         for record in self.tracks.iter().map(|track| &track.record) {
-            for (action, allowed) in
-                record.actions.iter().zip(record.allowed.chunks_exact(log_row.len()))
+            for (action, allowed) in record.actions.iter().zip(record.allowed.chunks_exact(actions))
             {
-                let entropy = log_probabilities(room.output(place), allowed, &mut log_row);
+                let entropy = choice.set(room.output(place), allowed);
                 let weights = (-advantages[place] * share, -entropy_weight * share);
-                let delta = room.output_delta(place);
-                delta.fill(0.0);
-                add_gradient(&log_row, entropy, *action, weights, delta);
+                choice.write_gradient(*action, weights, room.output_delta(place));
                 entropies += f64::from(entropy) * f64::from(share);
                 place += 1;
             }
@@ -218,7 +216,6 @@ impl<E: Environment> Reinforce<E> {
                 room.output_delta(row)[0] = miss * share;
                 loss += f64::from(miss * miss * share) / 2.0;
             }
-            gradients.fill(0.0);
             self.baseline.backward(rows, &mut room, &mut gradients);
             let (rate, scale) = (self.settings.baseline_rate, self.scale(&gradients));
             self.baseline_adam.step(self.baseline.parameters_mut(), &gradients, rate, scale);

@@ -80,7 +80,7 @@ fn product_columns<const N: usize>(
     }
 }
 
-/// `out += aT b`, with `a` of `rows x depth`, `b` of `rows x width`: the gradient of a weight.
+/// `out = aT b`, with `a` of `rows x depth`, `b` of `rows x width`: the gradient of a weight.
 ///
 /// Sums run over the rows in order.
 #[inline(always)]
@@ -141,9 +141,7 @@ fn outer_block<const M: usize, const N: usize>(
         }
     }
     for (out, sums) in out.chunks_exact_mut(width).skip(row).zip(sums) {
-        for (out, sum) in out[column..column + N].iter_mut().zip(sums) {
-            *out += sum;
-        }
+        out[column..column + N].copy_from_slice(&sums);
     }
 }
 
@@ -152,20 +150,26 @@ fn block<const N: usize>(row: &[f32], start: usize) -> [f32; N] {
     *row[start..].first_chunk().expect("rows are padded to whole blocks")
 }
 
-/// `out = bT`, with `b` of `depth x width`.
+/// `out = bT`, with `b` of `depth x width`, both multiples of [`LANES`], one square tile at a time.
 #[inline(always)]
 pub(crate) fn transpose(b: &[f32], width: usize, out: &mut [f32]) {
     let depth = b.len() / width;
-    for (row, b) in b.chunks_exact(width).enumerate() {
-        for (column, x) in b.iter().enumerate() {
-            out[column * depth + row] = *x;
+    for row in (0..depth).step_by(LANES) {
+        for column in (0..width).step_by(LANES) {
+            let tile: [[f32; LANES]; LANES] =
+                std::array::from_fn(|i| block(&b[(row + i) * width..], column));
+            for (j, start) in (column..column + LANES).map(|c| c * depth + row).enumerate() {
+                let flipped: [f32; LANES] = std::array::from_fn(|i| tile[i][j]);
+                out[start..start + LANES].copy_from_slice(&flipped);
+            }
         }
     }
 }
 
-/// `out += ` the sum of the rows of `b`: the gradient of a bias.
+/// `out =` the sum of the rows of `b`: the gradient of a bias.
 #[inline(always)]
-pub(crate) fn add_rows(b: &[f32], width: usize, out: &mut [f32]) {
+pub(crate) fn sum_of_rows(b: &[f32], width: usize, out: &mut [f32]) {
+    out.fill(0.0);
     for row in b.chunks_exact(width) {
         for (out, x) in out.iter_mut().zip(row) {
             *out += x;
@@ -181,11 +185,11 @@ pub(crate) fn tanh_all(values: &mut [f32]) {
     }
 }
 
-/// Sum of squares in eight lanes, folded in order.
+/// Sum of squares in 32 lanes, folded in order.
 #[inline(always)]
 pub(crate) fn sum_of_squares(values: &[f32]) -> f32 {
-    let mut sums = [0.0; LANES];
-    let chunks = values.chunks_exact(LANES);
+    let mut sums = [0.0; 4 * LANES];
+    let chunks = values.chunks_exact(4 * LANES);
     let rest: f32 = chunks.remainder().iter().map(|x| x * x).sum();
     for chunk in chunks {
         for (sum, x) in sums.iter_mut().zip(chunk) {
@@ -212,7 +216,7 @@ mod tests {
             let mut out = vec![f32::NAN; rows * width];
             dispatch(|| product(&a, depth, &b, Some(&bias), &mut out));
             let tall = numbers(rows * width, 4);
-            let mut gradient = vec![1.0; depth * width];
+            let mut gradient = vec![f32::NAN; depth * width];
             dispatch(|| product_of_columns(&a, depth, &tall, width, &mut gradient));
             for j in 0..width {
                 for i in 0..rows {
@@ -221,12 +225,15 @@ mod tests {
                 }
                 for k in 0..depth {
                     let sum: f32 = (0..rows).map(|i| a[i * depth + k] * tall[i * width + j]).sum();
-                    assert_eq!(gradient[k * width + j], sum + 1.0);
+                    assert_eq!(gradient[k * width + j], sum);
                 }
             }
-            let mut flipped = vec![0.0; depth * width];
-            transpose(&b, width, &mut flipped);
-            assert_eq!(flipped[depth], b[1]);
+        }
+        let b = numbers(16 * 24, 5);
+        let mut flipped = vec![0.0; 16 * 24];
+        transpose(&b, 24, &mut flipped);
+        for i in 0..16 {
+            assert!((0..24).all(|j| flipped[j * 16 + i] == b[i * 24 + j]));
         }
     }
 

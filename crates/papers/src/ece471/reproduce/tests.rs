@@ -47,8 +47,8 @@ fn targets_are_met() {
     };
     assert!(mean("ppo", Features::WithDirection, 50) >= 187.0);
     assert!(mean("ppo", Features::WithDirection, 500) >= 189.5);
-    assert!(mean("dqn", Features::Course, 50) >= 186.0);
-    assert!(mean("q-learning", Features::Course, 50) >= 186.0);
-    assert!(mean("reinforce", Features::Course, 300) >= 180.0);
+    assert!(mean("dqn", Features::WithDirection, 50) >= 186.0);
+    assert!(mean("q-learning", Features::WithDirection, 50) >= 186.0);
+    assert!(mean("reinforce", Features::WithDirection, 300) >= 180.0);
     assert!(result.duel.trained > result.duel.random);
 }

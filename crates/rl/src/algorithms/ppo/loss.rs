@@ -1,6 +1,6 @@
 //! The loss of PPO and its derivatives by the outputs of both networks.
 
-use super::{Activations, Batch, Half, Sums, add_gradient, exp, log_probabilities};
+use super::{Activations, Batch, Choice, Half, Sums, exp};
 
 /// The loss of one minibatch, all settings resolved.
 pub(super) struct Loss {
@@ -24,26 +24,25 @@ impl Loss {
         batch: &Batch,
         chosen: &[usize],
         (actor, critic): (&mut Activations, &mut Activations),
-        log_row: &mut [f32],
+        choice: &mut Choice,
         sums: &mut Sums,
     ) {
-        let actions = log_row.len();
+        let actions = choice.log_probabilities().len();
         #[expect(clippy::cast_precision_loss, reason = "minibatches are small")]
         let share = 1.0 / chosen.len() as f32;
         let (centre, scale) = self.advantages;
         for (row, &place) in chosen.iter().enumerate() {
             let allowed = &batch.allowed[place * actions..(place + 1) * actions];
             let action = batch.actions[place];
-            let entropy = log_probabilities(actor.output(row), allowed, log_row);
-            let log_ratio = log_row[action] - batch.log_probabilities[place];
+            let entropy = choice.set(actor.output(row), allowed);
+            let log_ratio = choice.log_probabilities()[action] - batch.log_probabilities[place];
             let ratio = exp(log_ratio);
             let advantage = (batch.advantages[place] - centre) * scale;
             let bounded = ratio.clamp(1.0 - self.clip, 1.0 + self.clip);
             let is_clipped = bounded * advantage < ratio * advantage;
             let by_log = if is_clipped { 0.0 } else { -advantage * ratio * share };
             let delta = actor.output_delta(row);
-            delta.fill(0.0);
-            add_gradient(log_row, entropy, action, (by_log, -self.entropy * share), delta);
+            choice.write_gradient(action, (by_log, -self.entropy * share), delta);
 
             let (value_loss, by_value) = self.value(batch, place, critic.output(row)[0]);
             critic.output_delta(row)[0] = self.value_weight * by_value * share;
