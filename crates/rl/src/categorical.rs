@@ -1,6 +1,7 @@
 //! A choice among few actions by weights: probabilities, entropy, their gradients, masks.
 
 use crate::net::exp;
+use crate::net::kernels::{LANES, padded};
 use crate::random::Draw;
 
 /// Probabilities of actions, kept in room that is allocated once.
@@ -11,8 +12,12 @@ use crate::random::Draw;
 /// ```
 ///
 /// Actions that are not allowed have probability zero and a log-probability of [`NEVER`].
+///
+/// Room is padded to whole vector registers with actions that are never allowed.
 #[derive(Clone, Debug)]
 pub struct Choice {
+    actions: usize,
+    logits: Vec<f32>,
     probabilities: Vec<f32>,
     log_probabilities: Vec<f32>,
     entropy: f32,
@@ -24,9 +29,12 @@ pub const NEVER: f32 = -1e30;
 impl Choice {
     /// Among this many actions.
     pub fn new(actions: usize) -> Self {
+        let room = padded(actions);
         Self {
-            probabilities: vec![0.0; actions],
-            log_probabilities: vec![NEVER; actions],
+            actions,
+            logits: vec![NEVER; room],
+            probabilities: vec![0.0; room],
+            log_probabilities: vec![NEVER; room],
             entropy: 0.0,
         }
     }
@@ -35,23 +43,29 @@ impl Choice {
     /// allowed.
     #[inline(always)]
     pub fn set(&mut self, logits: &[f32], allowed: &[bool]) -> f32 {
-        let (probabilities, logs) = (&mut self.probabilities[..], &mut self.log_probabilities[..]);
-        let mut most = NEVER;
-        for (logit, allowed) in logits.iter().zip(allowed) {
-            most = if *allowed { most.max(*logit) } else { most };
+        for ((own, logit), allowed) in self.logits.iter_mut().zip(logits).zip(allowed) {
+            *own = if *allowed { *logit } else { NEVER };
         }
+        let (logits, _) = self.logits.as_chunks::<LANES>();
+        let (probabilities, _) = self.probabilities.as_chunks_mut::<LANES>();
+        let (logs, _) = self.log_probabilities.as_chunks_mut::<LANES>();
+        let most = logits.as_flattened().iter().fold(NEVER, |most, logit| most.max(*logit));
         let mut sum = 0.0;
-        for ((logit, allowed), p) in logits.iter().zip(allowed).zip(&mut *probabilities) {
-            *p = if *allowed { exp(*logit - most) } else { 0.0 };
-            sum += *p;
+        for (p, z) in probabilities.iter_mut().zip(logits) {
+            *p = z.map(
+                #[inline(always)]
+                |z| if z > NEVER { exp(z - most) } else { 0.0 },
+            );
+            sum += p.iter().sum::<f32>();
         }
         let (share, shift) = (1.0 / sum, most + libm::logf(sum));
         let mut entropy = 0.0;
-        let inputs = logits.iter().zip(allowed);
-        for ((p, log), (logit, allowed)) in probabilities.iter_mut().zip(logs).zip(inputs) {
-            *p *= share;
-            *log = if *allowed { *logit - shift } else { NEVER };
-            entropy -= *p * *log;
+        for ((p, log), z) in probabilities.iter_mut().zip(logs).zip(logits) {
+            for lane in 0..LANES {
+                p[lane] *= share;
+                log[lane] = if z[lane] > NEVER { z[lane] - shift } else { NEVER };
+            }
+            entropy -= p.iter().zip(&*log).map(|(p, log)| p * log).sum::<f32>();
         }
         self.entropy = entropy;
         entropy
@@ -60,12 +74,12 @@ impl Choice {
     /// Logarithms of the probabilities.
     #[inline(always)]
     pub fn log_probabilities(&self) -> &[f32] {
-        &self.log_probabilities
+        &self.log_probabilities[..self.actions]
     }
 
     /// Probabilities.
     pub fn probabilities(&self) -> &[f32] {
-        &self.probabilities
+        &self.probabilities[..self.actions]
     }
 
     /// Draws an action by its probability.
