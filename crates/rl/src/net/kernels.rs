@@ -169,11 +169,16 @@ pub(crate) fn transpose(b: &[f32], width: usize, out: &mut [f32]) {
 /// `out =` the sum of the rows of `b`: the gradient of a bias.
 #[inline(always)]
 pub(crate) fn sum_of_rows(b: &[f32], width: usize, out: &mut [f32]) {
-    out.fill(0.0);
-    for row in b.chunks_exact(width) {
-        for (out, x) in out.iter_mut().zip(row) {
-            *out += x;
+    let (blocks, _) = out.as_chunks_mut::<LANES>();
+    for (index, out) in blocks.iter_mut().enumerate() {
+        let mut sums = [0.0; LANES];
+        for row in b.chunks_exact(width) {
+            let row = block::<LANES>(row, index * LANES);
+            for lane in 0..LANES {
+                sums[lane] += row[lane];
+            }
         }
+        *out = sums;
     }
 }
 
