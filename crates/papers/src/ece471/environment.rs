@@ -1,0 +1,265 @@
+//! The environment: legality, effects, reset; and its face to a learner.
+
+use serde::{Deserialize, Serialize};
+use windfall_core::Seed;
+use windfall_rl::env::{End, Environment, Spec, Step};
+use windfall_rl::random::Draw;
+
+use super::rewards::{Conduct, Design};
+use super::table::{Mode, Row, faithful, fixed};
+use super::{
+    FEWEST_SHARES, HORIZON, INITIAL_SHARES, MOST_CONTAINERS, MOST_SHARES, RATES, SHARES_STEP,
+};
+
+/// What an agent does: containers and CPU shares to add. Exclusive: with a vertical part the horizontal
+/// one is ignored, as in the original.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Action {
+    /// CPU shares to add to each container.
+    #[serde(default)]
+    pub vertical: i32,
+    /// Containers to add.
+    #[serde(default)]
+    pub horizontal: i32,
+}
+
+/// The five actions of the course's agents, in their order.
+pub const ACTIONS: [(&str, Action); 5] = [
+    ("hold", Action { vertical: 0, horizontal: 0 }),
+    ("out", Action { vertical: 0, horizontal: 1 }),
+    ("in", Action { vertical: 0, horizontal: -1 }),
+    ("up", Action { vertical: SHARES_STEP, horizontal: 0 }),
+    ("down", Action { vertical: -SHARES_STEP, horizontal: 0 }),
+];
+
+/// Which numbers a learner sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Features {
+    /// The six the course's agents use.
+    Course,
+    /// The six and the direction of the last horizontal move (-1, 0, 1), which the reward depends on.
+    WithDirection,
+}
+
+/// What kind of environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// As the original is, or as it was meant.
+    pub mode: Mode,
+    /// What a learner sees.
+    pub features: Features,
+    /// What it is paid for.
+    pub design: Design,
+    /// The rate of every episode; nothing draws one of 1 to 8 per episode.
+    pub rate: Option<u32>,
+    /// Steps after which an episode is cut off.
+    pub horizon: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Faithful,
+            features: Features::Course,
+            design: Design::Authors,
+            rate: None,
+            horizon: HORIZON,
+        }
+    }
+}
+
+/// What a step led to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// What the server shows now.
+    pub row: Row,
+    /// What the step paid.
+    pub reward: f64,
+    /// What the action was.
+    pub conduct: Conduct,
+}
+
+/// The environment.
+#[derive(Clone, Debug)]
+pub struct Ece471 {
+    settings: Settings,
+    spec: Spec,
+    containers: u32,
+    rate: u32,
+    shares: u32,
+    others: u32,
+    /// Direction of the last legal action.
+    last: i32,
+    steps: u32,
+}
+
+impl Ece471 {
+    /// Before its first reset.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            spec: spec(settings),
+            settings,
+            containers: 0,
+            rate: 6,
+            shares: INITIAL_SHARES,
+            others: 0,
+            last: 0,
+            steps: 0,
+        }
+    }
+
+    /// Starts an episode: draws co-tenants and a rate and scales out to four containers.
+    pub fn start(&mut self, seed: Seed) {
+        let mut draw = Draw::new(seed);
+        let tenths = u32::try_from(draw.below(9)).expect("below nine");
+        self.others = (1 + tenths) * 1024;
+        let drawn = RATES.start() + u32::try_from(draw.below(8)).expect("below eight");
+        self.rate = self.settings.rate.unwrap_or(drawn);
+        if self.settings.mode == Mode::FixedQuirks {
+            self.shares = INITIAL_SHARES;
+        }
+        // The original sets two containers and then steps by two more.
+        (self.containers, self.last, self.steps) = (4, 1, 0);
+    }
+
+    /// Acts.
+    pub fn act(&mut self, action: Action) -> Outcome {
+        // With a vertical part the horizontal one is ignored.
+        let horizontal = if action.vertical == 0 { action.horizontal } else { 0 };
+        let mut conduct = Conduct { illegal: !self.is_legal(action), ..Conduct::default() };
+        if !conduct.illegal {
+            self.shares = self.shares.saturating_add_signed(action.vertical);
+            self.containers = self.containers.saturating_add_signed(horizontal);
+            let direction = horizontal.signum();
+            conduct.reversal = direction * self.last < 0;
+            self.last = direction;
+            conduct.abandoned = self.rate > 0 && self.containers == 0;
+        }
+        self.steps += 1;
+        let row = self.row();
+        Outcome { row, reward: self.settings.design.pay(row, conduct), conduct }
+    }
+
+    /// Whether an action would be carried out.
+    pub fn is_legal(&self, action: Action) -> bool {
+        let Action { vertical, horizontal } = action;
+        let shares = i64::from(self.shares) + i64::from(vertical);
+        let is_too_much =
+            self.settings.mode == Mode::FixedQuirks && shares > i64::from(MOST_SHARES);
+        if vertical != 0 {
+            return self.containers > 0 && shares >= i64::from(FEWEST_SHARES) && !is_too_much;
+        }
+        let after = i64::from(self.containers) + i64::from(horizontal);
+        (0..=i64::from(MOST_CONTAINERS)).contains(&after)
+    }
+
+    /// What the server shows.
+    pub fn row(&self) -> Row {
+        match self.settings.mode {
+            Mode::Faithful => faithful(self.containers, self.rate),
+            Mode::FixedQuirks => fixed(self.containers, self.rate, self.shares, self.others),
+        }
+    }
+
+    /// Containers now.
+    pub fn containers(&self) -> u32 {
+        self.containers
+    }
+
+    /// Arrival rate of this episode, in requests per second.
+    pub fn rate(&self) -> u32 {
+        self.rate
+    }
+
+    /// CPU shares of one container.
+    pub fn shares(&self) -> u32 {
+        self.shares
+    }
+
+    /// Changes the arrival rate without touching anything else.
+    pub fn set_rate(&mut self, rate: u32) {
+        self.rate = rate;
+    }
+
+    /// Writes the state, in the course's order and scale.
+    #[expect(clippy::cast_possible_truncation, reason = "observations are f32")]
+    pub fn observe(&self, observation: &mut [f32]) {
+        let row = self.row();
+        let (shares, others) = match self.settings.mode {
+            // The table knows 1024 shares per container and no others, whatever was drawn.
+            Mode::Faithful => (1024 * self.containers, 0),
+            Mode::FixedQuirks => (self.shares * self.containers, self.others),
+        };
+        let state = [
+            row.util,
+            row.slo,
+            f64::from(shares) / 20_480.0,
+            f64::from(others) / 92_160.0,
+            f64::from(self.containers) / 20.0,
+            f64::from(self.rate) / 10.0,
+            f64::from(self.last),
+        ];
+        observation.iter_mut().zip(state).for_each(|(out, number)| *out = number as f32);
+    }
+}
+
+fn spec(settings: Settings) -> Spec {
+    let features = [
+        ("cpu_utilisation", 0.0, 1.0),
+        ("slo_preservation", 0.0, 1.0),
+        ("cpu_shares", 0.0, 1.0),
+        ("cpu_shares_of_others", 0.0, 1.0),
+        ("containers", 0.0, 1.0),
+        ("arrival_rate", 0.0, 1.0),
+        ("last_direction", -1.0, 1.0),
+    ];
+    let (count, id) = match (settings.features, settings.mode) {
+        (Features::Course, Mode::Faithful) => (6, "windfall/Ece471-v0"),
+        (Features::Course, Mode::FixedQuirks) => (6, "windfall/Ece471Fixed-v0"),
+        (Features::WithDirection, Mode::Faithful) => (7, "windfall/Ece471Direction-v0"),
+        (Features::WithDirection, Mode::FixedQuirks) => (7, "windfall/Ece471FixedDirection-v0"),
+    };
+    Spec::new(id, &features[..count], &ACTIONS.map(|(name, _)| name))
+}
+
+impl Environment for Ece471 {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: Seed, observation: &mut [f32]) {
+        self.start(seed);
+        self.observe(observation);
+    }
+
+    fn step(&mut self, action: usize, observation: &mut [f32]) -> Step {
+        let outcome = self.act(ACTIONS[action].1);
+        self.observe(observation);
+        let is_cut = self.steps >= self.settings.horizon;
+        #[expect(clippy::cast_possible_truncation, reason = "rewards are f32")]
+        Step {
+            reward: outcome.reward as f32,
+            end: if is_cut { End::Truncated } else { End::Continues },
+        }
+    }
+
+    fn mask(&self, allowed: &mut [bool]) {
+        for (allowed, (_, action)) in allowed.iter_mut().zip(ACTIONS) {
+            *allowed = self.is_legal(action);
+        }
+    }
+
+    fn memory(&self) -> Vec<i64> {
+        vec![i64::from(self.shares)]
+    }
+
+    fn remember(&mut self, memory: &[i64]) {
+        if let Some(shares) = memory.first().and_then(|shares| u32::try_from(*shares).ok()) {
+            self.shares = shares;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,401 @@
+//! The whole exercise: golden scores, exploration, every learner on several seeds, the reward designs,
+//! trained against random.
+
+use serde::{Deserialize, Serialize};
+use windfall_core::Seed;
+use windfall_rl::algorithms::dqn::Dqn;
+use windfall_rl::algorithms::ppo::Ppo;
+use windfall_rl::algorithms::q_learning::QLearning;
+use windfall_rl::algorithms::reinforce::Reinforce;
+use windfall_rl::learner::Learner;
+use windfall_rl::parallel::Workers;
+use windfall_rl::policy::evaluate;
+
+use super::baselines::{Golden, golden};
+use super::environment::{Ece471, Features, Settings};
+use super::exploration::{Random, Visit, total, trajectory};
+use super::rewards::Design;
+use super::{RATES, settings};
+
+/// Which learner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// PPO with everything that helps.
+    Ppo,
+    /// PPO as the course hands it out.
+    PpoCourse,
+    /// Deep Q-learning.
+    Dqn,
+    /// Tabular Q-learning.
+    QLearning,
+    /// REINFORCE with a baseline.
+    Reinforce,
+    /// REINFORCE as the course hands it out.
+    ReinforceCourse,
+}
+
+impl Algorithm {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ppo => "ppo",
+            Self::PpoCourse => "ppo-course",
+            Self::Dqn => "dqn",
+            Self::QLearning => "q-learning",
+            Self::Reinforce => "reinforce",
+            Self::ReinforceCourse => "reinforce-course",
+        }
+    }
+
+    /// Whether it is told which actions are legal; the course's variants are not.
+    pub fn masks(self) -> bool {
+        match self {
+            Self::Ppo | Self::Dqn | Self::QLearning | Self::Reinforce => true,
+            Self::PpoCourse | Self::ReinforceCourse => false,
+        }
+    }
+
+    /// Starts it.
+    pub fn start(self, environment: Settings, iterations: u64, seed: Seed) -> Box<dyn Learner> {
+        let several = || vec![Ece471::new(environment); settings::EPISODES];
+        let features = match environment.features {
+            Features::Course => 6,
+            Features::WithDirection => 7,
+        };
+        match self {
+            Self::Ppo => Box::new(Ppo::new(settings::ppo(iterations), several(), seed, 1)),
+            Self::PpoCourse => {
+                Box::new(Ppo::new(settings::ppo_course(iterations), several(), seed, 1))
+            }
+            Self::Dqn => {
+                Box::new(Dqn::new(settings::dqn(iterations), Ece471::new(environment), seed))
+            }
+            Self::QLearning => {
+                let settings = settings::q_learning(iterations, features);
+                Box::new(QLearning::new(settings, Ece471::new(environment), seed))
+            }
+            Self::Reinforce => {
+                Box::new(Reinforce::new(settings::reinforce(iterations), several(), seed, 1))
+            }
+            Self::ReinforceCourse => {
+                Box::new(Reinforce::new(settings::reinforce_course(iterations), several(), seed, 1))
+            }
+        }
+    }
+}
+
+/// One learner on one kind of observation for one length of training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Which learner.
+    pub algorithm: Algorithm,
+    /// What it sees.
+    pub features: Features,
+    /// What it is paid for.
+    pub design: Design,
+    /// Iterations of five episodes.
+    pub iterations: u64,
+}
+
+/// What to reproduce.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The learners.
+    pub experiments: Vec<Experiment>,
+    /// Seeds each learner is trained on, one after the other from this one.
+    pub first_seed: u64,
+    /// How many.
+    pub seeds: u64,
+    /// Iterations between two greedy evaluations.
+    pub evaluate_every: u64,
+    /// Iterations for each of the four reward designs.
+    pub design_iterations: u64,
+    /// Threads; the results do not depend on it.
+    pub threads: usize,
+}
+
+impl Plan {
+    /// Everything the targets speak of, on ten seeds.
+    pub fn full(threads: usize) -> Self {
+        let with = |algorithm, features, iterations| Experiment {
+            algorithm,
+            features,
+            design: Design::Authors,
+            iterations,
+        };
+        use Algorithm::{Dqn, Ppo, PpoCourse, QLearning, Reinforce, ReinforceCourse};
+        use Features::{Course, WithDirection};
+        Self {
+            experiments: vec![
+                with(Ppo, WithDirection, 50),
+                with(Ppo, WithDirection, 500),
+                with(Ppo, Course, 50),
+                with(Ppo, Course, 500),
+                with(PpoCourse, Course, 50),
+                with(PpoCourse, Course, 500),
+                with(Dqn, WithDirection, 50),
+                with(Dqn, Course, 50),
+                with(QLearning, WithDirection, 50),
+                with(QLearning, Course, 50),
+                with(Reinforce, WithDirection, 300),
+                with(ReinforceCourse, Course, 300),
+            ],
+            first_seed: 1,
+            seeds: 10,
+            evaluate_every: 10,
+            design_iterations: 50,
+            threads,
+        }
+    }
+}
+
+/// One point of a training curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Iterations done.
+    pub iteration: u64,
+    /// Environment steps done.
+    pub steps: u64,
+    /// Mean return of the episodes played in training.
+    pub reward: Option<f64>,
+    /// Mean SLO preservation in training.
+    pub slo: f64,
+    /// Mean CPU utilisation in training.
+    pub util: f64,
+    /// Return of the greedy policy, mean over all rates; where it was evaluated.
+    pub greedy: Option<f64>,
+}
+
+/// How a learner did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AlgorithmResult {
+    /// Its name.
+    pub name: String,
+    /// What it saw.
+    pub features: Features,
+    /// What it was paid for.
+    pub design: Design,
+    /// Iterations of five episodes.
+    pub iterations: u64,
+    /// Environment steps of each seed.
+    pub steps: u64,
+    /// Seeds.
+    pub seeds: u64,
+    /// Mean over seeds of the last policy's greedy return.
+    pub mean: f64,
+    /// Standard deviation over seeds (n - 1).
+    pub sd: f64,
+    /// The worst seed.
+    pub min: f64,
+    /// The best seed.
+    pub max: f64,
+    /// The worst greedy evaluation of any seed in the last half of training: has it fallen back?
+    pub worst_late: f64,
+    /// The last policy's greedy return of each seed.
+    pub finals: Vec<f64>,
+    /// The training curve of each seed.
+    pub curves: Vec<Vec<Point>>,
+}
+
+/// Task 3: one reward design and what a policy trained for it does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DesignResult {
+    /// The design.
+    pub design: Design,
+    /// The course's ranking check; nothing where there is none.
+    pub ranks: Option<bool>,
+    /// Mean utilisation of the trained policy, over all rates.
+    pub util: f64,
+    /// Mean SLO preservation of the trained policy.
+    pub slo: f64,
+    /// Mean return under its own design.
+    pub total: f64,
+}
+
+/// Task 4.3: totals over 2,000 steps at one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Duel {
+    /// The arrival rate, the same for both.
+    pub rate: u32,
+    /// Steps.
+    pub steps: u32,
+    /// Of the trained policy.
+    pub trained: f64,
+    /// Of random actions.
+    pub random: f64,
+}
+
+/// Everything.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// Scores that need no learning.
+    pub golden: Golden,
+    /// Task 1.2: the first 200 steps of random exploration.
+    pub exploration: Vec<Visit>,
+    /// The learners.
+    pub algorithms: Vec<AlgorithmResult>,
+    /// The four reward designs.
+    pub designs: Vec<DesignResult>,
+    /// Trained against random.
+    pub duel: Duel,
+}
+
+/// What is reported while it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Which learner.
+    pub experiment: Experiment,
+    /// On which seed.
+    pub seed: u64,
+    /// The latest point of its curve.
+    pub point: Point,
+}
+
+/// Reproduces. `progress` is called from several threads, in no particular order.
+pub fn reproduce(plan: &Plan, progress: &(dyn Fn(&Progress) + Sync)) -> Reproduction {
+    let workers = Workers::new(plan.threads);
+    let exploration =
+        trajectory(Settings::default(), &mut Random::new(Seed::new(1)), false, 200, Seed::new(1));
+    let algorithms = plan
+        .experiments
+        .iter()
+        .map(|experiment| run(plan, *experiment, &workers, progress))
+        .collect();
+    Reproduction {
+        golden: golden(),
+        exploration,
+        algorithms,
+        designs: workers.map(&Design::TASKS, |design| train_design(plan, *design)),
+        duel: duel(plan),
+    }
+}
+
+/// Trains one learner on all seeds.
+pub fn run(
+    plan: &Plan,
+    experiment: Experiment,
+    workers: &Workers,
+    progress: &(dyn Fn(&Progress) + Sync),
+) -> AlgorithmResult {
+    let seeds: Vec<u64> = (plan.first_seed..plan.first_seed + plan.seeds).collect();
+    let curves = workers.map(&seeds, |seed| train(plan, experiment, *seed, progress).1);
+    let last = |curve: &Vec<Point>| curve.last().and_then(|point| point.greedy).unwrap_or(f64::NAN);
+    let finals: Vec<f64> = curves.iter().map(last).collect();
+    let count = f64::from(u32::try_from(finals.len()).unwrap_or(u32::MAX));
+    let mean = finals.iter().sum::<f64>() / count;
+    let square = finals.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+    let late = curves.iter().flatten().filter(|point| point.iteration * 2 > experiment.iterations);
+    AlgorithmResult {
+        name: experiment.algorithm.name().to_owned(),
+        features: experiment.features,
+        design: experiment.design,
+        iterations: experiment.iterations,
+        steps: curves.first().and_then(|curve| curve.last()).map_or(0, |point| point.steps),
+        seeds: plan.seeds,
+        mean,
+        sd: (square / (count - 1.0).max(1.0)).sqrt(),
+        min: finals.iter().copied().fold(f64::INFINITY, f64::min),
+        max: finals.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        worst_late: late.filter_map(|point| point.greedy).fold(f64::INFINITY, f64::min),
+        finals,
+        curves,
+    }
+}
+
+/// Trains one learner on one seed and returns it with its curve.
+pub fn train(
+    plan: &Plan,
+    experiment: Experiment,
+    seed: u64,
+    progress: &(dyn Fn(&Progress) + Sync),
+) -> (Box<dyn Learner>, Vec<Point>) {
+    let Experiment { algorithm, features, design, iterations } = experiment;
+    let settings = Settings { features, design, ..Settings::default() };
+    let mut learner = algorithm.start(settings, iterations, Seed::new(seed));
+    let mut curve = Vec::new();
+    while learner.iteration() < iterations {
+        let report = learner.iterate();
+        let is_due = report.iteration.is_multiple_of(plan.evaluate_every.max(1));
+        let is_last = report.iteration == iterations;
+        let greedy = (is_due || is_last)
+            .then(|| greedy_return(learner.as_ref(), settings, algorithm.masks()));
+        let point = Point {
+            iteration: report.iteration,
+            steps: report.steps,
+            reward: report.mean_return,
+            slo: report.feature_means[1],
+            util: report.feature_means[0],
+            greedy,
+        };
+        progress(&Progress { experiment, seed, point: point.clone() });
+        curve.push(point);
+    }
+    (learner, curve)
+}
+
+/// Return of the greedy policy: mean over all rates of one episode each.
+pub fn greedy_return(learner: &dyn Learner, settings: Settings, masks: bool) -> f64 {
+    let at = |rate| Ece471::new(Settings { rate: Some(rate), ..settings });
+    let mut environments: Vec<Ece471> = RATES.map(at).collect();
+    let totals = evaluate(&mut environments, learner.policy().as_mut(), masks, Seed::new(0));
+    totals.iter().sum::<f64>() / f64::from(RATES.end() - RATES.start() + 1)
+}
+
+fn train_design(plan: &Plan, design: Design) -> DesignResult {
+    let experiment = Experiment {
+        algorithm: Algorithm::Ppo,
+        features: Features::WithDirection,
+        design,
+        iterations: plan.design_iterations,
+    };
+    let (learner, _) = train(plan, experiment, plan.first_seed, &|_| ());
+    let features = experiment.features;
+    let mut policy = learner.policy();
+    let mut visits = Vec::new();
+    for rate in RATES {
+        let settings = Settings { features, design, rate: Some(rate), ..Settings::default() };
+        let steps = settings.horizon;
+        visits.extend(trajectory(settings, policy.as_mut(), true, steps, Seed::new(0)));
+    }
+    let count = f64::from(u32::try_from(visits.len()).unwrap_or(u32::MAX));
+    let mean = |feature: usize| {
+        visits.iter().map(|visit| f64::from(visit.state[feature])).sum::<f64>() / count
+    };
+    DesignResult {
+        design,
+        ranks: design.ranks_as_the_course_asks(),
+        util: mean(0),
+        slo: mean(1),
+        total: total(&visits) / f64::from(RATES.end() - RATES.start() + 1),
+    }
+}
+
+/// The first seed's PPO against random actions, both at the rate PPO's first episode draws.
+fn duel(plan: &Plan) -> Duel {
+    const STEPS: u32 = 2000;
+    let experiment = Experiment {
+        algorithm: Algorithm::Ppo,
+        features: Features::WithDirection,
+        design: Design::Authors,
+        iterations: plan.design_iterations,
+    };
+    let (learner, _) = train(plan, experiment, plan.first_seed, &|_| ());
+    let seed = Seed::new(plan.first_seed);
+    let mut environment = Ece471::new(Settings::default());
+    environment.start(seed);
+    let rate = environment.rate();
+    let play = |features, policy: &mut dyn windfall_rl::Decide, masks| {
+        let settings = Settings { features, rate: Some(rate), ..Settings::default() };
+        total(&trajectory(settings, policy, masks, STEPS, seed))
+    };
+    Duel {
+        rate,
+        steps: STEPS,
+        trained: play(experiment.features, learner.policy().as_mut(), true),
+        random: play(Features::Course, &mut Random::new(seed), false),
+    }
+}
+
+#[cfg(test)]
+mod tests;

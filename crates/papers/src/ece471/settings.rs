@@ -1,0 +1,102 @@
+//! Settings of the learners, tuned on seeds other than those reported.
+
+use windfall_rl::algorithms::dqn::DqnSettings;
+use windfall_rl::algorithms::ppo::PpoSettings;
+use windfall_rl::algorithms::q_learning::QLearningSettings;
+use windfall_rl::algorithms::reinforce::ReinforceSettings;
+use windfall_rl::net::AdamSettings;
+use windfall_rl::schedule::Schedule;
+
+use super::HORIZON;
+
+/// Episodes per iteration, as in the course.
+pub const EPISODES: usize = 5;
+
+const STEPS: usize = HORIZON as usize;
+
+/// PPO with everything that helps.
+///
+/// The learning rate falls over the first hundred iterations and then rests: a longer training refines
+/// the policy and cannot throw it over.
+pub fn ppo(iterations: u64) -> PpoSettings {
+    #[expect(clippy::cast_precision_loss, reason = "a share needs few digits")]
+    let until = (100.0 / iterations as f32).min(1.0);
+    PpoSettings {
+        iterations,
+        steps: STEPS,
+        epochs: 20,
+        minibatch: 128,
+        discount: 0.9,
+        lambda: 0.95,
+        entropy: Schedule::linear(0.01, 0.0),
+        learning_rate: Schedule::Linear { from: 1e-3, to: 1e-5, until },
+        ..PpoSettings::default()
+    }
+}
+
+/// PPO as the course hands it out: minibatches of five drawn with replacement, Monte-Carlo returns, no
+/// bootstrap, no normalisation of observations, ReLU, constant rates.
+pub fn ppo_course(iterations: u64) -> PpoSettings {
+    PpoSettings {
+        iterations,
+        steps: STEPS,
+        epochs: 5,
+        minibatch: 5,
+        with_replacement: true,
+        discount: 0.99,
+        entropy: Schedule::constant(0.01),
+        value_weight: 0.05,
+        learning_rate: Schedule::constant(3e-4),
+        ..PpoSettings::plain()
+    }
+}
+
+/// DQN, with as many steps per iteration as the others.
+pub fn dqn(iterations: u64) -> DqnSettings {
+    DqnSettings { iterations, steps: EPISODES * STEPS, ..DqnSettings::default() }
+}
+
+/// Tabular Q-learning over containers, rate and, if the environment shows it, the last direction.
+pub fn q_learning(iterations: u64, features: usize) -> QLearningSettings {
+    QLearningSettings {
+        iterations,
+        steps: EPISODES * STEPS,
+        discount: 0.9,
+        epsilon: Schedule::Linear { from: 0.2, to: 0.0, until: 0.8 },
+        // The environment is deterministic, so a new value can simply replace the old one.
+        learning_rate: Schedule::linear(1.0, 0.1),
+        // The best that can follow: 1 / (1 - discount).
+        initial: 10.0,
+        masks: true,
+        levels: [1, 1, 1, 1, 21, 11, 3][..features].to_vec(),
+    }
+}
+
+/// REINFORCE with a baseline.
+pub fn reinforce(iterations: u64) -> ReinforceSettings {
+    ReinforceSettings {
+        iterations,
+        steps: STEPS,
+        entropy: Schedule::linear(0.1, 0.0),
+        learning_rate: Schedule::linear(1e-2, 5e-4),
+        ..ReinforceSettings::default()
+    }
+}
+
+/// REINFORCE as the course hands it out, but for the length of episodes: no baseline, summed loss.
+pub fn reinforce_course(iterations: u64) -> ReinforceSettings {
+    ReinforceSettings {
+        iterations,
+        steps: STEPS,
+        discount: 0.9,
+        baseline_steps: 0,
+        sum_loss: true,
+        entropy: Schedule::constant(0.0),
+        learning_rate: Schedule::constant(3e-4),
+        max_gradient_norm: None,
+        adam: AdamSettings { epsilon: 1e-8, ..AdamSettings::default() },
+        normalise_observations: false,
+        masks: false,
+        ..ReinforceSettings::default()
+    }
+}

@@ -1,0 +1,3 @@
+//! Published systems rebuilt: their environments, their golden scores, their learners.
+
+pub mod ece471;

@@ -1,0 +1,493 @@
+//! Proximal policy optimisation (Schulman et al., 2017), clipped.
+//!
+//! ```text
+//! 1  play `steps` steps in every environment with the policy as it is
+//! 2  value all states; advantages by GAE, bootstrapped where an episode was cut off
+//! 3  epochs x minibatches: for each sample, with ratio = pi(a|s) / pi_old(a|s),
+//!      L = - min(ratio A, clip(ratio, 1-c, 1+c) A) + w (V - R)^2 / 2 - e H
+//!    one Adam step on both networks against its mean, gradient clipped to `max_gradient_norm`
+//! 4  stop early if the policy has moved by more than `target_kl`
+//! 5  fold the new observations into the normalisation used from the next iteration on
+//! ```
+//!
+//! Every detail beyond the clipped loss is a switch, so that a paper's plain variant can be run:
+//! [`PpoSettings::plain`] has them all off.
+
+use serde::{Deserialize, Serialize};
+use windfall_core::Seed;
+
+use crate::advantages::{StepEnd, ValuedStep, advantages};
+use crate::categorical::Choice;
+use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header, Tensor};
+use crate::env::{End, Environment, Spec};
+use crate::learner::{IterationReport, Learner, Tally};
+use crate::net::kernels::{dispatch, sum_of_squares};
+use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape, exp};
+use crate::normalise::{Moments, RewardScaling};
+use crate::parallel::Workers;
+use crate::policy::{Decide, NetworkPolicy};
+use crate::random::Draw;
+use crate::rollout::{Behaviour, Track, collect, tracks};
+use crate::schedule::Schedule;
+
+const NAME: &str = "ppo";
+
+/// Settings of [`Ppo`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PpoSettings {
+    /// Iterations of the whole training; schedules end with it.
+    pub iterations: u64,
+    /// Steps per environment and iteration.
+    pub steps: usize,
+    /// Passes over the samples of an iteration.
+    pub epochs: usize,
+    /// Samples per gradient step.
+    pub minibatch: usize,
+    /// Draw minibatches with replacement instead of walking through a shuffled order.
+    pub with_replacement: bool,
+    /// What a reward one step later is worth.
+    pub discount: f32,
+    /// How far advantages trust rewards over values; 1 is the whole return.
+    pub lambda: f32,
+    /// Count the value after a truncation; otherwise it is treated as an end of the task.
+    pub bootstrap: bool,
+    /// How far a probability may move, as a ratio, before the loss stops caring.
+    pub clip: f32,
+    /// How far a value may move before its loss stops caring; nothing for no limit.
+    pub value_clip: Option<f32>,
+    /// Weight of the entropy.
+    pub entropy: Schedule,
+    /// Weight of the value loss.
+    pub value_weight: f32,
+    /// Longest gradient of both networks together; nothing for no limit.
+    pub max_gradient_norm: Option<f32>,
+    /// Mean KL divergence of an epoch after which no further epoch follows.
+    pub target_kl: Option<f32>,
+    /// Learning rate.
+    pub learning_rate: Schedule,
+    /// Constants of Adam.
+    pub adam: AdamSettings,
+    /// Over what advantages are brought to mean 0 and deviation 1.
+    pub advantage_normalisation: AdvantageNormalisation,
+    /// Normalise observations by their running mean and deviation.
+    pub normalise_observations: bool,
+    /// Scale rewards by the deviation of the discounted return.
+    pub scale_rewards: bool,
+    /// Forbidden actions get probability zero.
+    pub masks: bool,
+    /// Orthogonal first weights (actor's last layer 0.01) instead of PyTorch's default.
+    pub orthogonal: bool,
+    /// Hidden units of actor and critic.
+    pub hidden: Vec<usize>,
+    /// Of the hidden units.
+    pub activation: Activation,
+}
+
+/// Over what advantages are normalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdvantageNormalisation {
+    /// Not at all.
+    None,
+    /// Over all samples of an iteration.
+    Batch,
+    /// Over each minibatch.
+    Minibatch,
+}
+
+impl Default for PpoSettings {
+    fn default() -> Self {
+        Self {
+            iterations: 100,
+            steps: 256,
+            epochs: 10,
+            minibatch: 64,
+            with_replacement: false,
+            discount: 0.99,
+            lambda: 0.95,
+            bootstrap: true,
+            clip: 0.2,
+            value_clip: None,
+            entropy: Schedule::constant(0.01),
+            value_weight: 0.5,
+            max_gradient_norm: Some(0.5),
+            target_kl: None,
+            learning_rate: Schedule::linear(3e-4, 0.0),
+            adam: AdamSettings::default(),
+            advantage_normalisation: AdvantageNormalisation::Minibatch,
+            normalise_observations: true,
+            scale_rewards: true,
+            masks: true,
+            orthogonal: true,
+            hidden: vec![64, 64],
+            activation: Activation::Tanh,
+        }
+    }
+}
+
+impl PpoSettings {
+    /// The clipped loss and nothing else: Monte-Carlo returns, no bootstrap, no clipping but the
+    /// policy's, no normalisation but the advantages', no schedules, no masks.
+    pub fn plain() -> Self {
+        Self {
+            lambda: 1.0,
+            bootstrap: false,
+            max_gradient_norm: None,
+            learning_rate: Schedule::constant(3e-4),
+            adam: AdamSettings { epsilon: 1e-8, ..AdamSettings::default() },
+            advantage_normalisation: AdvantageNormalisation::Batch,
+            normalise_observations: false,
+            scale_rewards: false,
+            masks: false,
+            orthogonal: false,
+            activation: Activation::Relu,
+            ..Self::default()
+        }
+    }
+
+    fn network(&self, inputs: usize, outputs: usize, output_gain: f32, seed: Seed) -> Mlp {
+        let (hidden, activation) = (self.hidden.clone(), self.activation);
+        let gain = std::f32::consts::SQRT_2;
+        let initial = if self.orthogonal {
+            Initial::Orthogonal { hidden: gain, output: output_gain }
+        } else {
+            Initial::PerInput
+        };
+        Mlp::new(Shape { inputs, hidden, outputs, activation }, initial, seed)
+    }
+}
+
+/// A network with its optimiser and room to work in.
+#[derive(Clone, Debug)]
+struct Half {
+    network: Mlp,
+    adam: Adam,
+    gradients: Vec<f32>,
+    room: Activations,
+}
+
+impl Half {
+    fn new(network: Mlp, settings: &PpoSettings) -> Self {
+        let count = network.parameters().len();
+        let room = network.activations(settings.minibatch.max(64));
+        Self { adam: Adam::new(count, settings.adam), gradients: vec![0.0; count], room, network }
+    }
+
+    fn step(&mut self, rate: f32, scale: f32) {
+        self.adam.step(self.network.parameters_mut(), &self.gradients, rate, scale);
+    }
+}
+
+/// The samples of one iteration, in one matrix.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) rows: Vec<f32>,
+    pub(crate) allowed: Vec<bool>,
+    pub(crate) actions: Vec<usize>,
+    pub(crate) log_probabilities: Vec<f32>,
+    pub(crate) values: Vec<f32>,
+    pub(crate) advantages: Vec<f32>,
+    pub(crate) returns: Vec<f32>,
+}
+
+/// Sums of what the minibatches of an epoch saw.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) policy_loss: f64,
+    pub(crate) value_loss: f64,
+    pub(crate) entropy: f64,
+    pub(crate) kl: f64,
+    pub(crate) clipped: f64,
+    pub(crate) samples: f64,
+}
+
+/// PPO at work on environments of one kind.
+#[derive(Debug)]
+pub struct Ppo<E> {
+    settings: PpoSettings,
+    spec: Spec,
+    seed: Seed,
+    actor: Half,
+    critic: Half,
+    observations: Moments,
+    rewards: RewardScaling,
+    tracks: Vec<Track<E>>,
+    workers: Workers,
+    batch: Batch,
+    input: Vec<f32>,
+    choice: Choice,
+    iteration: u64,
+    steps: u64,
+}
+
+impl<E: Environment> Ppo<E> {
+    /// Starts training. The number of threads changes the time it takes and nothing else.
+    ///
+    /// # Panics
+    ///
+    /// If there is no environment.
+    pub fn new(settings: PpoSettings, environments: Vec<E>, seed: Seed, threads: usize) -> Self {
+        let spec = environments.first().expect("at least one environment").spec().clone();
+        let (features, actions) = (spec.features.len(), spec.actions.len());
+        let actor = settings.network(features, actions, 0.01, seed.stream("actor"));
+        let critic = settings.network(features, 1, 1.0, seed.stream("critic"));
+        Self {
+            rewards: RewardScaling::new(environments.len(), settings.discount),
+            tracks: tracks(environments, &actor, seed),
+            actor: Half::new(actor, &settings),
+            critic: Half::new(critic, &settings),
+            observations: Moments::new(features),
+            workers: Workers::new(threads),
+            batch: Batch::default(),
+            input: vec![0.0; settings.minibatch.max(64) * features],
+            choice: Choice::new(actions),
+            iteration: 0,
+            steps: 0,
+            settings,
+            spec,
+            seed,
+        }
+    }
+
+    /// Goes on from a checkpoint, with as many environments as it was made with.
+    pub fn resume(
+        checkpoint: &Checkpoint,
+        environments: Vec<E>,
+        threads: usize,
+    ) -> Result<Self, CheckpointError> {
+        let spec = environments.first().expect("at least one environment").spec().clone();
+        let header = &checkpoint.header;
+        let settings: PpoSettings = header.settings_for(NAME, &spec)?;
+        let mut ppo = Self::new(settings, environments, header.seed, threads);
+        (ppo.iteration, ppo.steps) = (header.iteration, header.steps);
+        checkpoint.take_learning("actor", &mut ppo.actor.network, &mut ppo.actor.adam)?;
+        checkpoint.take_learning("critic", &mut ppo.critic.network, &mut ppo.critic.adam)?;
+        checkpoint.take_moments("observations", &mut ppo.observations)?;
+        checkpoint.take_moments("rewards", &mut ppo.rewards.moments)?;
+        ppo.rewards.returns = checkpoint.doubles("rewards.returns", ppo.tracks.len())?.to_vec();
+        for (index, track) in ppo.tracks.iter_mut().enumerate() {
+            checkpoint.take_player(index, &mut track.player)?;
+        }
+        Ok(ppo)
+    }
+
+    /// The actor as it is.
+    pub fn actor(&self) -> &Mlp {
+        &self.actor.network
+    }
+
+    /// Steps 1 and 2: experience, values, advantages.
+    pub fn gather(&mut self) {
+        let scaling = self.observations.scaling();
+        let behaviour =
+            Behaviour { actor: &self.actor.network, scaling: &scaling, masks: self.settings.masks };
+        let (steps, iteration) = (self.settings.steps, self.iteration);
+        collect(&mut self.tracks, behaviour, steps, iteration, &self.workers);
+        if self.settings.scale_rewards {
+            for (index, track) in self.tracks.iter().enumerate() {
+                for (reward, end) in track.record.rewards.iter().zip(&track.record.ends) {
+                    self.rewards.observe(index, *reward, end.is_over());
+                }
+            }
+        }
+        self.fill_batch(&scaling);
+    }
+
+    fn fill_batch(&mut self, scaling: &crate::normalise::Scaling) {
+        let factor = if self.settings.scale_rewards { self.rewards.factor() } else { 1.0 };
+        let PpoSettings { discount, lambda, bootstrap, .. } = self.settings;
+        let batch = &mut self.batch;
+        *batch = Batch::default();
+        let mut valued = Vec::new();
+        let mut values = Vec::new();
+        for track in &self.tracks {
+            let record = &track.record;
+            let count = record.actions.len();
+            batch.allowed.extend_from_slice(&record.allowed);
+            batch.actions.extend_from_slice(&record.actions);
+            batch.log_probabilities.extend_from_slice(&record.log_probabilities);
+
+            // States in the order: visited, cut off, last; values in the same.
+            let first = batch.rows.len();
+            for raw in [&record.observations, &record.finals, &record.last] {
+                let start = batch.rows.len();
+                batch.rows.resize(start + raw.len(), 0.0);
+                scaling.apply(raw, &mut batch.rows[start..]);
+            }
+            value_rows(&mut self.critic, &batch.rows[first..], &mut values);
+            batch.rows.truncate(first + record.observations.len());
+            let (visited, beyond) = values.split_at(count);
+            let (mut finals, last) = (beyond.iter(), beyond[beyond.len() - 1]);
+
+            valued.clear();
+            for step in 0..count {
+                let end = match record.ends[step] {
+                    End::Continues => StepEnd::Continues {
+                        next_value: visited.get(step + 1).copied().unwrap_or(last),
+                    },
+                    End::Terminated => StepEnd::Terminated,
+                    End::Truncated => {
+                        let final_value = *finals.next().expect("one final state per truncation");
+                        if bootstrap {
+                            StepEnd::Truncated { final_value }
+                        } else {
+                            StepEnd::Terminated
+                        }
+                    }
+                };
+                let reward = record.rewards[step] * factor;
+                valued.push(ValuedStep { reward, value: visited[step], end });
+            }
+            let start = batch.values.len();
+            batch.values.extend_from_slice(visited);
+            batch.advantages.resize(start + count, 0.0);
+            advantages(&valued, discount, lambda, &mut batch.advantages[start..]);
+        }
+        batch.returns = batch.values.iter().zip(&batch.advantages).map(|(v, a)| v + a).collect();
+        if self.settings.advantage_normalisation == AdvantageNormalisation::Batch {
+            standardise(&mut batch.advantages);
+        }
+    }
+
+    /// Steps 3 and 4: learns from what was gathered.
+    pub fn learn(&mut self) -> IterationReport {
+        let mut tally = Tally::new(self.spec.features.len());
+        for track in &self.tracks {
+            tally.rows(&track.record.observations);
+            track.record.returns.iter().for_each(|total| tally.episode(*total));
+        }
+        let samples = self.batch.actions.len();
+        let mut order: Vec<usize> = (0..samples).collect();
+        let mut draw = Draw::new(self.seed.stream("minibatches").member(self.iteration));
+        let mut sums = Sums::default();
+        let mut epochs = 0;
+        for _ in 0..self.settings.epochs {
+            if self.settings.with_replacement {
+                order.iter_mut().for_each(|place| *place = draw.below(samples));
+            } else {
+                draw.shuffle(&mut order);
+            }
+            sums = Sums::default();
+            for chosen in order.chunks(self.settings.minibatch) {
+                self.update(chosen, &mut sums);
+            }
+            epochs += 1;
+            let kl = sums.kl / sums.samples;
+            if self.settings.target_kl.is_some_and(|target| kl > f64::from(target)) {
+                break;
+            }
+        }
+        tally.metric("policy_loss", sums.policy_loss / sums.samples);
+        tally.metric("value_loss", sums.value_loss / sums.samples);
+        tally.metric("entropy", sums.entropy / sums.samples);
+        tally.metric("kl", sums.kl / sums.samples);
+        tally.metric("clipped", sums.clipped / sums.samples);
+        tally.metric("epochs", epochs);
+        tally.metric("learning_rate", self.learning_rate());
+        if self.settings.normalise_observations {
+            for track in &self.tracks {
+                self.observations.observe(&track.record.observations);
+            }
+        }
+        self.iteration += 1;
+        self.steps += samples as u64;
+        tally.report(self.iteration, self.steps)
+    }
+
+    fn learning_rate(&self) -> f32 {
+        self.settings.learning_rate.at(self.iteration, self.settings.iterations)
+    }
+
+    /// One gradient step on the samples `chosen`.
+    fn update(&mut self, chosen: &[usize], sums: &mut Sums) {
+        let features = self.spec.features.len();
+        let input = &mut self.input[..chosen.len() * features];
+        for (row, place) in input.chunks_exact_mut(features).zip(chosen) {
+            row.copy_from_slice(&self.batch.rows[place * features..(place + 1) * features]);
+        }
+        let input = &*input;
+        let loss = Loss {
+            clip: self.settings.clip,
+            value_clip: self.settings.value_clip,
+            value_weight: self.settings.value_weight,
+            entropy: self.settings.entropy.at(self.iteration, self.settings.iterations),
+            advantages: match self.settings.advantage_normalisation {
+                AdvantageNormalisation::Minibatch => centre_and_scale(&self.batch, chosen),
+                AdvantageNormalisation::None | AdvantageNormalisation::Batch => (0.0, 1.0),
+            },
+        };
+        let (actor, critic, batch) = (&mut self.actor, &mut self.critic, &self.batch);
+        let choice = &mut self.choice;
+        let squares = dispatch(
+            #[inline(always)]
+            || {
+                actor.network.forward_inline(input, &mut actor.room);
+                critic.network.forward_inline(input, &mut critic.room);
+                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), choice, sums);
+                let mut squares = 0.0;
+                for half in [&mut *actor, &mut *critic] {
+                    half.network.backward_inline(input, &mut half.room, &mut half.gradients);
+                    squares += sum_of_squares(&half.gradients);
+                }
+                squares
+            },
+        );
+        let longest = self.settings.max_gradient_norm.unwrap_or(f32::INFINITY);
+        let scale = (longest / (squares.sqrt() + 1e-6)).min(1.0);
+        let rate = self.learning_rate();
+        self.actor.step(rate, scale);
+        self.critic.step(rate, scale);
+    }
+
+    /// The networks of one gradient step, for benchmarks: actor, critic and the input of a minibatch.
+    pub fn bare_products(&mut self) {
+        for half in [&mut self.actor, &mut self.critic] {
+            let features = self.spec.features.len();
+            let input = &self.input[..self.settings.minibatch * features];
+            half.network.bare_products(input, &mut half.room, &mut half.gradients);
+        }
+    }
+}
+
+mod loss;
+use loss::{Loss, centre_and_scale, standardise, value_rows};
+
+impl<E: Environment> Learner for Ppo<E> {
+    fn iterate(&mut self) -> IterationReport {
+        self.gather();
+        self.learn()
+    }
+
+    fn iteration(&self) -> u64 {
+        self.iteration
+    }
+
+    fn policy(&self) -> Box<dyn Decide> {
+        Box::new(NetworkPolicy::new(self.actor.network.clone(), self.observations.scaling()))
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let mut checkpoint = Checkpoint::new(Header {
+            format: FORMAT.to_owned(),
+            algorithm: NAME.to_owned(),
+            environment: self.spec.clone(),
+            network: Some(self.actor.network.shape().clone()),
+            seed: self.seed,
+            iteration: self.iteration,
+            steps: self.steps,
+            settings: serde_json::json!(self.settings),
+        });
+        checkpoint.put_learning("actor", &self.actor.network, &self.actor.adam);
+        checkpoint.put_learning("critic", &self.critic.network, &self.critic.adam);
+        checkpoint.put_moments("observations", &self.observations);
+        checkpoint.put_moments("rewards", &self.rewards.moments);
+        checkpoint.put("rewards.returns", Tensor::F64(self.rewards.returns.clone()));
+        for (index, track) in self.tracks.iter().enumerate() {
+            checkpoint.put_player(index, &track.player);
+        }
+        checkpoint
+    }
+}
+
+#[cfg(test)]
+mod tests;
