@@ -8,7 +8,7 @@
 //!
 //! | I look for | It is in |
 //! | --- | --- |
-//! | what an environment must do | [`env`] |
+//! | what an environment must do | [`mod@env`] |
 //! | an algorithm, top to bottom | [`algorithms`] |
 //! | advantages, normalisation, schedules, choices | [`advantages`], [`normalise`], [`schedule`], [`categorical`] |
 //! | networks, gradients, Adam | [`net`] |
