@@ -341,7 +341,7 @@ function picture() {
     tell: p => [`${short(p.x)} s`, `${percent(p.y)} of calls`],
   });
   chart(el("div", "", section("Popularity", null, two)), {
-    label: "popularity", x: { label: "rank of function (log)", log: true }, y: { label: "calls (log)", log: true },
+    label: "popularity", x: { label: "busiest functions, taken together (log)", log: true }, y: { label: "calls (log)", log: true },
     series: [{ name: "functions", color: "var(--p1)", points: points(T.popularity) }],
     tell: p => [`rank ${short(p.x)}`, `${short(p.y)} calls`],
   });

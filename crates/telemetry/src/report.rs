@@ -45,7 +45,7 @@ pub struct TracePicture {
     pub arrivals: Vec<(f64, f64)>,
     /// Seconds, share of calls.
     pub durations: Vec<(f64, f64)>,
-    /// Rank, calls.
+    /// So many of the busiest functions, calls of all of them together.
     pub popularity: Vec<(f64, f64)>,
     /// Trigger, share or count.
     pub triggers: Vec<(String, f64)>,
