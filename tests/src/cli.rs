@@ -3,6 +3,7 @@
 mod bad_request;
 mod bad_trace;
 mod comparison;
+mod environments;
 mod golden;
 mod journals;
 pub(crate) mod program;

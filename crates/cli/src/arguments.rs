@@ -11,7 +11,8 @@ use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
 
 use crate::commands::compare;
 use crate::commands::{
-    bench, completions, conformance, env, explain, policies, policy, report, simulate, trace,
+    bench, completions, conformance, env, explain, policies, policy, report, reproduce, simulate,
+    trace,
 };
 
 /// A learning resource manager for serverless platforms.
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     /// Measure Windfall itself
     Bench(bench::Arguments),
+    /// Repeat a published experiment and set our numbers beside its own
+    Reproduce(reproduce::Arguments),
     /// Replay recorded decisions of a real autoscaler through ours
     Conformance(conformance::Arguments),
     /// Act in an environment from any language, one JSON line at a time

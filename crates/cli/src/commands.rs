@@ -9,5 +9,6 @@ pub(crate) mod explain;
 pub(crate) mod policies;
 pub(crate) mod policy;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod trace;
