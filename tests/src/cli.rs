@@ -10,3 +10,4 @@ pub(crate) mod program;
 mod real_data;
 mod round_trip;
 mod streams;
+mod training;

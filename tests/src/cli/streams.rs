@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 20] = [
+pub(crate) const COMMANDS: [&str; 22] = [
     "",
     "compare",
     "simulate",
@@ -22,6 +22,8 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "reproduce",
     "reproduce ece471",
     "conformance",
+    "train",
+    "evaluate",
     "env",
     "policy",
     "policy inspect",

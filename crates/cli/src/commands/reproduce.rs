@@ -69,7 +69,6 @@ impl Common {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
-        Command::Ece471(arguments) => ece471::run(arguments)?,
+        Command::Ece471(arguments) => ece471::run(arguments),
     }
-    Ok(ExitCode::SUCCESS)
 }
