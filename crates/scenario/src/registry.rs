@@ -68,7 +68,7 @@ impl Parts<'_> {
 struct NoSettings {}
 
 /// A policy that only sizes calls.
-fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
+pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
     Assembled {
         call: Box::new(call),
         call_safeguards: Vec::new(),

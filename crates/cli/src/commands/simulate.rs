@@ -21,7 +21,7 @@ use crate::progress;
 pub(crate) struct Arguments {
     #[command(flatten)]
     world: WorldArguments,
-    /// The policy; `windfall policies` lists them
+    /// The policy, or the file of a checkpoint (.safetensors); `windfall policies` lists them
     #[arg(long, default_value = "histogram", help_heading = "Run")]
     policy: String,
     /// What users reserve over what there is

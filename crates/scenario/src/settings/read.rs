@@ -9,6 +9,7 @@ use windfall_trace::{AzureLikeSettings, Caps, Placement as InMinute, ReadOptions
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
+use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, names};
 
 /// Reads a scenario, or tells everything that is wrong with it.
@@ -208,7 +209,9 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
     let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
     let known: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
     let mut allowed = "names of policies".to_owned();
-    let policy = |value: &DeValue<'_>| text(value).filter(|name| entry(name).is_some());
+    let policy = |value: &DeValue<'_>| {
+        text(value).filter(|name| is_checkpoint(name) || entry(name).is_some())
+    };
     // The list is read with the hint for its first unknown name; `check` names the rest.
     if let Some(word) = table.first_unknown("policies", |value| policy(value).is_some())
         && let Some(near) = nearest(&word, &known)
@@ -265,9 +268,9 @@ fn policies(top: &mut Table<'_, '_>, text: &str, scenario: &mut Scenario, proble
 
 /// What single values cannot tell: names, and knobs that contradict each other.
 pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
-    let known = |name: &String| entry(name).is_some();
-    let asked = scenario.policies.iter().chain(&scenario.shadow);
-    for name in asked.filter(|name| !known(name)) {
+    let known = |name: &String| is_checkpoint(name) || entry(name).is_some();
+    let asked = || scenario.policies.iter().chain(&scenario.shadow);
+    for name in asked().filter(|name| !known(name)) {
         let all: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
         let near = nearest(name, &all).map(|near| format!("did you mean `{near}`?"));
         let near = near.unwrap_or_else(|| format!("known are {}", names()));
@@ -287,9 +290,16 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             format!("{shadow} cannot be a shadow: it needs the future, which is not told"),
         );
     }
-    // Two equal runs would write one journal, and count twice in every mean.
+    for file in asked().filter(|name| is_checkpoint(name)) {
+        let opened = open(file).and_then(|opened| opened.assemble(Seed::new(0)));
+        if let Err(error) = opened {
+            problems.add(None, format!("checkpoint {file}: {error}; {}", error.hint()));
+        }
+    }
+    // Two equal runs would write one journal, and count twice in every mean. Files go by their names.
+    let policies: Vec<&str> = scenario.policies.iter().map(|name| label(name)).collect();
     let repeated = [
-        ("policies", first_repeated(&scenario.policies)),
+        ("policies", first_repeated(&policies)),
         ("loads", first_repeated(&scenario.loads)),
         ("seeds", first_repeated(&scenario.seeds)),
     ];
@@ -300,8 +310,7 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
     }
     let platform = &scenario.platform;
     let sizes_calls = platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall;
-    let sizing = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
-    for name in scenario.policies.iter().filter(|name| sizing.contains(&name.as_str())) {
+    for name in scenario.policies.iter().filter(|name| sizes_single_calls(name)) {
         if !sizes_calls {
             problems.add(
                 None,
@@ -312,6 +321,13 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             );
         }
     }
+}
+
+/// Whether a policy's whole point is another size for each call.
+fn sizes_single_calls(policy: &str) -> bool {
+    let names = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
+    let from_file = || open(policy).is_ok_and(|opened| opened.kind.sizes_calls);
+    names.contains(&policy) || (is_checkpoint(policy) && from_file())
 }
 
 fn first_repeated<T: PartialEq + std::fmt::Debug>(list: &[T]) -> Option<String> {
