@@ -10,7 +10,7 @@ use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
 
 use crate::commands::compare;
 use crate::commands::{
-    bench, completions, conformance, explain, policies, report, simulate, trace,
+    bench, completions, conformance, explain, policies, report, reproduce, simulate, trace,
 };
 
 /// A learning resource manager for serverless platforms.
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     /// Measure Windfall itself
     Bench(bench::Arguments),
+    /// Repeat a published experiment and set our numbers beside its own
+    Reproduce(reproduce::Arguments),
     /// Replay recorded decisions of a real autoscaler through ours
     Conformance(conformance::Arguments),
     /// List the policies

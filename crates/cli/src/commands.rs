@@ -7,5 +7,6 @@ pub(crate) mod conformance;
 pub(crate) mod explain;
 pub(crate) mod policies;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod trace;

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Conformance(arguments) => commands::conformance::run(&arguments),
         Command::Policies(arguments) => commands::policies::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
