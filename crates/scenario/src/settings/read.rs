@@ -11,6 +11,14 @@ use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
 use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, names};
 
+/// Policies that size single calls and nothing else.
+const SIZING: [&str; 6] = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
+
+fn sizes_calls(scenario: &Scenario) -> bool {
+    let platform = &scenario.platform;
+    platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall
+}
+
 /// Reads a scenario, or tells everything that is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
     let mut problems = Problems::default();
@@ -41,8 +49,12 @@ pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
     if let Some(table) = top.table("faults", &mut problems) {
         faults(table, &mut scenario.platform.faults, &mut problems);
     }
+    let mut are_policies_chosen = false;
     if let Some(table) = top.table("run", &mut problems) {
-        run(table, &mut scenario, &mut problems);
+        are_policies_chosen = run(table, &mut scenario, &mut problems);
+    }
+    if !are_policies_chosen && !sizes_calls(&scenario) {
+        scenario.policies.retain(|name| !SIZING.contains(&name.as_str()));
     }
     policies(&mut top, text, &mut scenario, &mut problems);
     top.finish(&mut problems);
@@ -204,7 +216,8 @@ fn faults(mut table: Table<'_, '_>, faults: &mut Faults, problems: &mut Problems
     table.finish(problems);
 }
 
-fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problems) {
+/// Reads the section; true if it names the policies.
+fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problems) -> bool {
     let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
     let known: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
     let mut allowed = "names of policies".to_owned();
@@ -215,7 +228,9 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
     {
         allowed = format!("names of policies (did you mean `{near}`?)");
     }
-    if let Some(policies) = table.list("policies", &allowed, problems, policy) {
+    let policies = table.list("policies", &allowed, problems, policy);
+    let are_policies_chosen = policies.is_some();
+    if let Some(policies) = policies {
         scenario.policies = policies;
     }
     let seed = |value: &DeValue<'_>| {
@@ -237,6 +252,7 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
         scenario.warm_up = Duration::from_secs_f64(minutes * 60.0);
     }
     table.finish(problems);
+    are_policies_chosen
 }
 
 /// Settings of single policies, checked by building each policy with them.
@@ -298,11 +314,8 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             problems.add(None, format!("{list} holds {value} twice, allowed is each value once"));
         }
     }
-    let platform = &scenario.platform;
-    let sizes_calls = platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall;
-    let sizing = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
-    for name in scenario.policies.iter().filter(|name| sizing.contains(&name.as_str())) {
-        if !sizes_calls {
+    for name in scenario.policies.iter().filter(|name| SIZING.contains(&name.as_str())) {
+        if !sizes_calls(scenario) {
             problems.add(
                 None,
                 format!(
