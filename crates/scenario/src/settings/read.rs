@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toml::de::{DeTable, DeValue};
 use windfall_core::{Allocation, Duration, Seed};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
-use windfall_trace::{AzureLikeSettings, Caps, Placement as InMinute, ReadOptions, Source};
+use windfall_trace::{AzureLikeSettings, Caps, Fold, Placement as InMinute, ReadOptions, Source};
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
@@ -117,6 +117,7 @@ fn read_options(
             .whole("max_functions", 1..=1_000_000, problems)
             .map(|functions| functions as usize),
         without_busiest: table.truth("without_busiest", problems).unwrap_or(usual.without_busiest),
+        fold: table.choice("fold", &[("train", Fold::Train), ("test", Fold::Test)], problems),
         skip_incomplete: table.truth("skip_incomplete", problems).unwrap_or(usual.skip_incomplete),
     }
 }
@@ -300,7 +301,8 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
     }
     let platform = &scenario.platform;
     let sizes_calls = platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall;
-    let sizing = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
+    let sizing =
+        ["windfall", "safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
     for name in scenario.policies.iter().filter(|name| sizing.contains(&name.as_str())) {
         if !sizes_calls {
             problems.add(
