@@ -27,7 +27,7 @@ mod source;
 mod summary;
 mod table;
 
-pub use azure_like::AzureLikeSettings;
+pub use azure_like::{AzureLikeSettings, azure_like_minutes};
 pub use binned::Placement;
 pub use detect::{Detected, TraceKind, detect};
 pub use error::TraceError;
