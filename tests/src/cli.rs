@@ -2,6 +2,7 @@
 
 mod bad_request;
 mod bad_trace;
+mod checkpoints;
 mod comparison;
 mod environments;
 mod golden;
