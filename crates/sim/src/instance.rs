@@ -2,6 +2,7 @@
 
 use windfall_core::{Allocation, Timestamp};
 
+use crate::chain::Links;
 use crate::event_queue::Token;
 
 /// Whether an instance can serve.
@@ -19,6 +20,10 @@ pub(crate) struct Instance {
     pub(crate) function: u32,
     pub(crate) node: u32,
     pub(crate) stage: Stage,
+    /// Whether it is ready and has no call.
+    pub(crate) is_idle: bool,
+    /// Whether it starts ahead of any call and holds idle memory meanwhile.
+    pub(crate) prewarms: bool,
     /// What it holds on its node while it serves or starts; while idle, what it keeps.
     pub(crate) held: Allocation,
     /// The calls it serves.
@@ -27,15 +32,33 @@ pub(crate) struct Instance {
     pub(crate) widest: u64,
     /// When its last call left.
     pub(crate) idle_since: Timestamp,
+    /// Its neighbours among the idle instances of its function and of its node.
+    pub(crate) links: [Links; 2],
     /// The reminder that it is ready.
     pub(crate) token: Token,
     /// The reminder that its calls together outgrow its memory.
     pub(crate) kill_token: Token,
-    /// Whether it starts ahead of any call and holds idle memory meanwhile.
-    pub(crate) prewarms: bool,
 }
 
 impl Instance {
+    /// An instance on its way up.
+    pub(crate) fn starting(function: u32, node: u32, held: Allocation, now: Timestamp) -> Self {
+        Self {
+            function,
+            node,
+            stage: Stage::Starting,
+            is_idle: false,
+            prewarms: false,
+            held,
+            calls: Vec::new(),
+            widest: 0,
+            idle_since: now,
+            links: [Links::LOOSE; 2],
+            token: Token::NONE,
+            kill_token: Token::NONE,
+        }
+    }
+
     /// What its calls could use at most: their parallelism, held down by the instance's own limit.
     pub(crate) fn potential(&self) -> u64 {
         self.widest.min(u64::from(self.held.cpu.get()))

@@ -17,6 +17,8 @@
 //! and do · `faults` what goes wrong · [`ledger`] where every call went.
 
 mod call;
+mod call_record;
+mod chain;
 mod dispatch;
 mod event_queue;
 mod faults;

@@ -46,7 +46,7 @@ impl Simulator<'_> {
         let count = self.nodes.len() as u32;
         let mut node = self.functions[function as usize].home;
         for _ in 0..count {
-            if need.fits(self.nodes[node as usize].room()) {
+            if self.nodes[node as usize].has_room(need) {
                 return Some(node);
             }
             node += self.stride;
@@ -59,14 +59,14 @@ impl Simulator<'_> {
 
     /// The node of the last used idle instance that has room.
     fn warm_node(&self, function: u32, need: Allocation) -> Option<u32> {
-        let idle = self.functions[function as usize].idle.iter().rev();
-        idle.map(|&instance| self.instances[instance].node)
-            .find(|&node| need.fits(self.nodes[node as usize].room()))
+        let idle = self.functions[function as usize].idle.last_used_first(&self.instances);
+        idle.map(|instance| self.instances[instance].node)
+            .find(|&node| self.nodes[node as usize].has_room(need))
     }
 
     /// The node with the smallest share of its CPU granted, the first of equals.
     pub(crate) fn least_loaded(&self, need: Allocation) -> Option<u32> {
-        let with_room = |&node: &u32| need.fits(self.nodes[node as usize].room());
+        let with_room = |&node: &u32| self.nodes[node as usize].has_room(need);
         (0..self.nodes.len() as u32)
             .filter(with_room)
             .min_by_key(|&node| self.nodes[node as usize].granted.cpu)
@@ -79,7 +79,7 @@ impl Simulator<'_> {
         let coverage = |node: u32| self.control.coverage(NodeId(node), plan, self.now);
         let mut covered = coverage(best);
         for node in 0..self.nodes.len() as u32 {
-            if need.fits(self.nodes[node as usize].room()) && coverage(node) > covered {
+            if self.nodes[node as usize].has_room(need) && coverage(node) > covered {
                 (best, covered) = (node, coverage(node));
             }
         }

@@ -37,12 +37,17 @@ impl Simulator<'_> {
     }
 
     /// Works out the pace of every call on a node whose calls compete, or did until now.
+    #[inline]
     pub(crate) fn reshare_if_needed(&mut self, node: u32) {
+        let state = &self.nodes[node as usize];
+        if state.competes() || state.is_shared {
+            self.reshare(node);
+        }
+    }
+
+    fn reshare(&mut self, node: u32) {
         let state = &mut self.nodes[node as usize];
         let (competes, did) = (state.competes(), state.is_shared);
-        if !competes && !did {
-            return;
-        }
         state.is_shared = competes;
         let running = std::mem::take(&mut state.running);
         for &slot in &running {
@@ -63,7 +68,7 @@ impl Simulator<'_> {
 
     fn change_pace(&mut self, running: &[u32], pace: Pace) {
         for &slot in running {
-            self.calls[slot].pace = pace;
+            self.calls[slot].set_pace(pace);
             self.schedule_turn(slot);
         }
     }
