@@ -43,6 +43,7 @@ pub struct CallCounters {
 }
 
 impl CallCounters {
+    #[inline]
     fn count(&mut self, amendments: &[Amendment]) {
         for amendment in amendments {
             match self.amendments.get_mut(&amendment.rule) {

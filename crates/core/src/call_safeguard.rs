@@ -28,7 +28,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    #[inline]
+    #[inline(always)]
     fn from_wish(function: FunctionId, wish: &CallDecision) -> Result<Self, Nonsense> {
         Ok(Self {
             function,
@@ -211,17 +211,26 @@ impl CallSafeguardChain {
     }
 
     /// Turns a wish for a call's start into a plan, or refuses it if a number in it is nonsense.
-    #[inline]
+    #[inline(always)]
     pub fn at_dispatch(
         &mut self,
         call: &CallView,
         wish: &CallDecision,
     ) -> Result<CallPlan, Nonsense> {
         let mut proposal = Proposal::from_wish(call.function, wish)?;
+        if !self.rules.is_empty() {
+            proposal = self.review(call, proposal);
+        }
+        Ok(permit(proposal, wish, call.reservation, call.ceiling))
+    }
+
+    /// Apart, so that a proposal that nobody reviews never leaves the processor's registers.
+    #[inline(never)]
+    fn review(&mut self, call: &CallView, mut proposal: Proposal) -> Proposal {
         for rule in &mut self.rules {
             rule.at_dispatch(call, &mut proposal);
         }
-        Ok(permit(proposal, wish, call.reservation, call.ceiling))
+        proposal
     }
 
     /// Turns a wish for a running call into a plan, or refuses it if a number in it is nonsense.
@@ -251,19 +260,18 @@ impl CallSafeguardChain {
 }
 
 /// The last word of every chain.
-#[inline]
+#[inline(always)]
 fn permit(
     mut proposal: Proposal,
     wish: &CallDecision,
     reservation: Allocation,
     ceiling: Allocation,
 ) -> CallPlan {
-    const RULE: &str = "ceiling";
-    let cpu = proposal.grant.cpu.clamp(MilliCpu::new(1), ceiling.cpu.max(MilliCpu::new(1)));
-    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
-    let memory =
-        proposal.grant.memory.clamp(Mebibytes::new(1), ceiling.memory.max(Mebibytes::new(1)));
-    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
+    let least = Allocation::new(1, 1);
+    let allowed = proposal.grant.min(ceiling).max(least);
+    if allowed != proposal.grant {
+        proposal = hold_to(allowed, proposal);
+    }
     let Proposal { function: _, grant, beyond, expected_run, look_after, amendments, why } =
         proposal;
     let notes = if amendments.is_empty() {
@@ -281,6 +289,15 @@ fn permit(
         why,
         notes,
     }
+}
+
+#[cold]
+fn hold_to(allowed: Allocation, mut proposal: Proposal) -> Proposal {
+    const RULE: &str = "ceiling";
+    let Allocation { cpu, memory } = allowed;
+    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
+    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
+    proposal
 }
 
 #[cfg(test)]

@@ -111,11 +111,16 @@ impl Call {
     }
 
     /// Brings progress and use up to `now`.
+    #[inline]
     pub(crate) fn catch_up(&mut self, now: Timestamp) {
         let nanos = now.since(self.progress_at).as_nanos();
-        if nanos == 0 || !self.is_running {
-            return;
+        if nanos > 0 && self.is_running {
+            self.advance(now, nanos);
         }
+    }
+
+    #[inline(never)]
+    fn advance(&mut self, now: Timestamp, nanos: u64) {
         let (passed, rate) = match self.pace {
             Pace::Own => {
                 if self.is_fresh() {

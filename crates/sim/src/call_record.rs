@@ -48,6 +48,7 @@ pub(crate) fn first_page(
 }
 
 /// Puts on record what was wished at dispatch, and by whom.
+#[inline]
 pub(crate) fn note_plan(record: &mut CallRecord, plan: &mut CallPlan) {
     record.wanted = plan.wanted();
     if let Some(notes) = plan.take_notes() {

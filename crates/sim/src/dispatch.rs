@@ -16,6 +16,7 @@ use crate::simulator::Simulator;
 
 impl Simulator<'_> {
     /// A call comes.
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, id: u64, arrival: Arrival) {
         let function = arrival.function.0;
         let mut waiting = Waiting {
@@ -43,6 +44,7 @@ impl Simulator<'_> {
     }
 
     /// A call whose function has nobody waiting: it starts at once if a node has room.
+    #[inline(always)]
     fn starts_at_once(&mut self, function: u32, waiting: &mut Waiting) -> bool {
         let view = self.view(function, waiting);
         let mut plan = self.control.size(&view);
@@ -132,6 +134,7 @@ impl Simulator<'_> {
     }
 
     /// What a policy sees of a call that is about to start.
+    #[inline(always)]
     pub(crate) fn view(&self, function: u32, waiting: &Waiting) -> CallView {
         let limit = self.nodes[0].limit;
         let nodes = self.nodes.len() as f64;
@@ -154,6 +157,7 @@ impl Simulator<'_> {
     }
 
     /// Gives room that came free on `node` to whoever waits longest and fits: debts first.
+    #[inline(always)]
     pub(crate) fn settle(&mut self, node: u32) {
         if !self.nodes[node as usize].debts.is_empty() {
             self.pay_debts(node);
@@ -219,6 +223,7 @@ impl Simulator<'_> {
     }
 
     /// Gives a call its place on `node`, which has room for it. Without a plan it gets the user's size.
+    #[inline(always)]
     pub(crate) fn place(
         &mut self,
         function: u32,
@@ -269,6 +274,7 @@ impl Simulator<'_> {
     }
 
     /// A call with a place, its counters at zero.
+    #[inline(always)]
     pub(crate) fn new_call(
         &mut self,
         function: u32,
@@ -315,6 +321,7 @@ impl Simulator<'_> {
     }
 
     /// Makes a call one of its instance's.
+    #[inline(always)]
     pub(crate) fn join(&mut self, call: u32, instance: u32) {
         let widest = u64::from(self.calls[call].demand.parallelism.get());
         let instance = &mut self.instances[instance];

@@ -7,8 +7,8 @@ use windfall_core::{
     Timestamp,
 };
 
-use crate::chain::OfFunction;
 use crate::event_queue::Token;
+use crate::idle::OfFunction;
 use crate::settings::Settings;
 
 /// A call that has arrived and has no place yet.
@@ -86,7 +86,7 @@ impl Function {
             home,
             queue: VecDeque::new(),
             head_plan: None,
-            idle: OfFunction::EMPTY,
+            idle: OfFunction::default(),
             open: Vec::new(),
             ready: 0,
             starting: 0,

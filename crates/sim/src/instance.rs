@@ -2,8 +2,8 @@
 
 use windfall_core::{Allocation, Timestamp};
 
-use crate::chain::Links;
 use crate::event_queue::Token;
+use crate::idle::Rest;
 
 /// Whether an instance can serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,6 @@ pub(crate) struct Instance {
     pub(crate) function: u32,
     pub(crate) node: u32,
     pub(crate) stage: Stage,
-    /// Whether it is ready and has no call.
-    pub(crate) is_idle: bool,
     /// Whether it starts ahead of any call and holds idle memory meanwhile.
     pub(crate) prewarms: bool,
     /// What it holds on its node while it serves or starts; while idle, what it keeps.
@@ -32,8 +30,8 @@ pub(crate) struct Instance {
     pub(crate) widest: u64,
     /// When its last call left.
     pub(crate) idle_since: Timestamp,
-    /// Its neighbours among the idle instances of its function and of its node.
-    pub(crate) links: [Links; 2],
+    /// Its rest, if it is ready and has no call.
+    pub(crate) rest: Rest,
     /// The reminder that it is ready.
     pub(crate) token: Token,
     /// The reminder that its calls together outgrow its memory.
@@ -47,16 +45,20 @@ impl Instance {
             function,
             node,
             stage: Stage::Starting,
-            is_idle: false,
             prewarms: false,
             held,
             calls: Vec::new(),
             widest: 0,
             idle_since: now,
-            links: [Links::LOOSE; 2],
+            rest: Rest::NONE,
             token: Token::NONE,
             kill_token: Token::NONE,
         }
+    }
+
+    /// Whether it is ready and has no call.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.rest != Rest::NONE
     }
 
     /// What its calls could use at most: their parallelism, held down by the instance's own limit.

@@ -8,6 +8,7 @@ use windfall_core::{
 use crate::event_queue::{Event, Token};
 use crate::function::{Waiting, remove_item};
 use crate::gauges::Gauge;
+use crate::idle::Rest;
 use crate::instance::{Instance, Stage};
 use crate::settings::{Placement, ScaleOut};
 use crate::simulator::Simulator;
@@ -22,41 +23,47 @@ impl Simulator<'_> {
     }
 
     /// The last used idle instance of `function` on `node`, taken out of its rest.
+    #[inline(always)]
     pub(crate) fn take_idle(&mut self, function: u32, node: u32) -> Option<u32> {
-        let idle = &self.functions[function as usize].idle;
-        let instance = idle
-            .last_used_first(&self.instances)
-            .find(|&instance| self.instances[instance].node == node)?;
-        self.end_idling(instance);
+        let instance = self.functions[function as usize].idle.take_on(node)?;
+        self.leave_node_idle(instance);
         Some(instance)
     }
 
     fn end_idling(&mut self, instance: u32) {
+        let function = self.instances[instance].function;
+        self.functions[function as usize].idle.remove(instance);
+        self.leave_node_idle(instance);
+    }
+
+    /// What an instance kept on its node while it rested is no longer idle.
+    #[inline(always)]
+    fn leave_node_idle(&mut self, instance: u32) {
         let state = &mut self.instances[instance];
-        state.is_idle = false;
-        let (held, node) = (state.held, &mut self.nodes[state.node as usize]);
-        self.functions[state.function as usize].idle.remove(&mut self.instances, instance);
-        node.idle_instances.remove(&mut self.instances, instance);
+        state.rest = Rest::NONE;
+        let node = &mut self.nodes[state.node as usize];
+        node.idle_instances.leave();
         if self.settings.sizes_calls() {
-            node.idle -= held;
-            self.gauges.sub(Gauge::IdleMemory, held.memory.get());
+            node.idle -= state.held;
+            self.gauges.sub(Gauge::IdleMemory, state.held.memory.get());
         }
     }
 
+    #[inline(always)]
     fn begin_idling(&mut self, instance: u32) {
-        let now = self.now;
+        self.rest = self.rest.next();
         let sizes_calls = self.settings.sizes_calls();
         let state = &mut self.instances[instance];
-        state.idle_since = now;
-        state.is_idle = true;
+        state.idle_since = self.now;
+        state.rest = self.rest;
         if sizes_calls {
             // An idle sandbox keeps its memory and needs no CPU.
             state.held.cpu = MilliCpu::ZERO;
         }
         let (function, node, held) = (state.function, state.node, state.held);
-        self.functions[function as usize].idle.push(&mut self.instances, instance);
+        self.functions[function as usize].idle.push(instance, node);
         let on_node = &mut self.nodes[node as usize];
-        on_node.idle_instances.push(&mut self.instances, instance);
+        on_node.idle_instances.push(&self.instances, instance, self.rest);
         if sizes_calls {
             on_node.idle += held;
             self.gauges.add(Gauge::IdleMemory, held.memory.get());
@@ -67,23 +74,23 @@ impl Simulator<'_> {
     }
 
     /// Stops idle instances on `node`, longest idle first, until `need` fits beside the rest.
+    #[inline(always)]
     pub(crate) fn make_room(&mut self, node: u32, need: Allocation) {
-        loop {
-            let state = &self.nodes[node as usize];
-            if (state.granted + state.idle + need).fits(state.limit) {
-                return;
-            }
-            let Some(instance) = state.idle_instances.first() else { return };
-            self.stop_instance(instance);
-        }
+        while !self.nodes[node as usize].fits_beside_idle(need) && self.stop_longest_idle(node) {}
+    }
+
+    #[cold]
+    fn stop_longest_idle(&mut self, node: u32) -> bool {
+        let longest = self.nodes[node as usize].idle_instances.first(&self.instances);
+        longest.map(|instance| self.stop_instance(instance)).is_some()
     }
 
     /// An instance is gone with everything it held; its calls have left before.
     pub(crate) fn stop_instance(&mut self, instance: u32) {
         debug_assert!(self.instances[instance].calls.is_empty());
-        let Instance { function, node, stage, is_idle, held, .. } = self.instances[instance];
+        let Instance { function, node, stage, rest, held, .. } = self.instances[instance];
         if stage == Stage::Ready {
-            if is_idle {
+            if rest != Rest::NONE {
                 self.end_idling(instance);
             }
             remove_item(&mut self.functions[function as usize].open, instance);
@@ -121,6 +128,7 @@ impl Simulator<'_> {
     }
 
     /// An instance has a free place: the next call in the queue takes it, else it rests.
+    #[inline(always)]
     pub(crate) fn instance_is_free(&mut self, function: u32, instance: u32) {
         if !self.settings.sizes_calls() {
             return self.serve_queue(function, instance);
@@ -132,11 +140,16 @@ impl Simulator<'_> {
     }
 
     /// Sets the reminder of the end of the longest idle instance's keep-alive, if none is set.
+    #[inline(always)]
     fn watch_keep_alive(&mut self, function: u32) {
         let state = &self.functions[function as usize];
-        if state.expiry != Token::NONE || state.keep_alive == Duration::MAX {
-            return;
+        if state.expiry == Token::NONE && state.keep_alive != Duration::MAX {
+            self.remind_of_keep_alive(function);
         }
+    }
+
+    fn remind_of_keep_alive(&mut self, function: u32) {
+        let state = &self.functions[function as usize];
         if let Some(longest) = state.idle.first() {
             let at = self.instances[longest].idle_since + state.keep_alive;
             let token = self.queue.push(at.max(self.now), Event::KeepAliveEnds(function));
@@ -254,8 +267,8 @@ impl Simulator<'_> {
             // Idle instances give way, longest idle first.
             let longest = self
                 .nodes
-                .iter()
-                .filter_map(|node| node.idle_instances.first())
+                .iter_mut()
+                .filter_map(|node| node.idle_instances.first(&self.instances))
                 .min_by_key(|&instance| (self.instances[instance].idle_since, instance))?;
             self.stop_instance(longest);
         }
@@ -341,7 +354,7 @@ impl Simulator<'_> {
     fn list_instance(&mut self, function: u32, instance: u32) {
         let calls = self.instances[instance].calls.len();
         let state = &mut self.functions[function as usize];
-        let was_idle = self.instances[instance].is_idle;
+        let was_idle = self.instances[instance].is_idle();
         let is_open = calls > 0 && calls < state.concurrency as usize;
         if is_open != state.open.contains(&instance) {
             if is_open {

@@ -18,12 +18,12 @@
 
 mod call;
 mod call_record;
-mod chain;
 mod dispatch;
 mod event_queue;
 mod faults;
 mod function;
 mod gauges;
+mod idle;
 mod instance;
 mod instances;
 pub mod ledger;

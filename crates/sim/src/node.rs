@@ -2,8 +2,8 @@
 
 use windfall_core::{Allocation, MilliCpu};
 
-use crate::chain::OnNode;
 use crate::event_queue::Token;
+use crate::idle::OnNode;
 use crate::settings::Cluster;
 
 /// One node. Invariant: `granted + idle` never exceeds `limit`, in either resource.
@@ -47,7 +47,7 @@ impl Node {
             ),
             granted: Allocation::ZERO,
             idle: Allocation::ZERO,
-            idle_instances: OnNode::EMPTY,
+            idle_instances: OnNode::default(),
             running: Vec::new(),
             debts: Vec::new(),
             potential: 0,
@@ -65,6 +65,11 @@ impl Node {
     /// What a new call could get. Debts come first: a node that owes takes nobody in.
     pub(crate) fn room(&self) -> Allocation {
         if self.is_up && self.debts.is_empty() { self.free() } else { Allocation::ZERO }
+    }
+
+    /// Whether `need` fits beside all that is granted and kept idle.
+    pub(crate) fn fits_beside_idle(&self, need: Allocation) -> bool {
+        (self.granted + self.idle + need).fits(self.limit)
     }
 
     /// Whether a new call could get `need`.

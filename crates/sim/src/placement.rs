@@ -19,12 +19,14 @@ fn gcd(a: u32, b: u32) -> u32 {
 impl Simulator<'_> {
     /// The node for a call with this plan: one that can give all of it, else one that can give the
     /// least it may start with, else none.
+    #[inline(always)]
     pub(crate) fn choose_node(&self, function: u32, plan: &CallPlan) -> Option<u32> {
         let (grant, least) = (plan.grant(), plan.least());
         self.choose_for(function, grant, plan)
             .or_else(|| if least == grant { None } else { self.choose_for(function, least, plan) })
     }
 
+    #[inline(always)]
     fn choose_for(&self, function: u32, need: Allocation, plan: &CallPlan) -> Option<u32> {
         match self.settings.placement {
             Placement::HomeInvoker => self.home_walk(function, need),
@@ -42,6 +44,7 @@ impl Simulator<'_> {
     }
 
     /// From the function's home on, the first node that has room.
+    #[inline(always)]
     pub(crate) fn home_walk(&self, function: u32, need: Allocation) -> Option<u32> {
         let count = self.nodes.len() as u32;
         let mut node = self.functions[function as usize].home;
@@ -59,8 +62,8 @@ impl Simulator<'_> {
 
     /// The node of the last used idle instance that has room.
     fn warm_node(&self, function: u32, need: Allocation) -> Option<u32> {
-        let idle = self.functions[function as usize].idle.last_used_first(&self.instances);
-        idle.map(|instance| self.instances[instance].node)
+        let mut idle = self.functions[function as usize].idle.nodes();
+        idle
             .find(|&node| self.nodes[node as usize].has_room(need))
     }
 

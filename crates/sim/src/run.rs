@@ -13,6 +13,7 @@ use crate::simulator::Simulator;
 
 impl Simulator<'_> {
     /// The call's instance is there: it runs from now on.
+    #[inline(always)]
     pub(crate) fn begin_run(&mut self, slot: u32) {
         let now = self.now;
         let call = &mut self.calls[slot];
@@ -39,10 +40,14 @@ impl Simulator<'_> {
 
     /// Brings the node's potential up to date after a change of `instance`; `before` is what the
     /// instance contributed until now, nothing if the change only just began with a new call.
+    #[inline(always)]
     pub(crate) fn count_potential(&mut self, node: usize, instance: u32, before: Option<Count>) {
-        if !self.can_compete {
-            return;
+        if self.can_compete {
+            self.recount_potential(node, instance, before);
         }
+    }
+
+    fn recount_potential(&mut self, node: usize, instance: u32, before: Option<Count>) {
         let before = before.unwrap_or_else(|| {
             // A call that has just joined: the instance without it.
             let state = &self.instances[instance];
@@ -64,6 +69,7 @@ impl Simulator<'_> {
     }
 
     /// Sets the reminder of the call's next turn: its end, or the moment its memory crosses the limit.
+    #[inline(always)]
     pub(crate) fn schedule_turn(&mut self, slot: u32) {
         let now = self.now;
         let call = &mut self.calls[slot];
@@ -86,6 +92,7 @@ impl Simulator<'_> {
     }
 
     /// A call ends or outgrows its memory.
+    #[inline(always)]
     pub(crate) fn on_turn(&mut self, slot: u32, token: Token) {
         let Some(call) = self.calls.get_mut(slot).filter(|call| call.turn_token == token) else {
             return;
@@ -111,6 +118,7 @@ impl Simulator<'_> {
     }
 
     /// The call has its answer.
+    #[inline(always)]
     pub(crate) fn end_call(&mut self, slot: u32) {
         self.calls[slot].finish(self.now);
         self.leave(slot);
@@ -156,6 +164,7 @@ impl Simulator<'_> {
 
     /// Takes a call off its node and instance; what it held is free again. The call itself stays in
     /// its slot until its story is written.
+    #[inline(always)]
     pub(crate) fn leave(&mut self, slot: u32) {
         let now = self.now;
         let call = &mut self.calls[slot];
@@ -199,6 +208,7 @@ impl Simulator<'_> {
         }
     }
 
+    #[inline(always)]
     fn leave_instance(&mut self, slot: u32, instance: u32) {
         let widest = u64::from(self.calls[slot].demand.parallelism.get());
         let instance = &mut self.instances[instance];
@@ -210,6 +220,7 @@ impl Simulator<'_> {
         instance.widest -= widest;
     }
 
+    #[inline(always)]
     fn leave_node(&mut self, slot: u32, node: usize) {
         let place = self.calls[slot].place_on_node;
         let running = &mut self.nodes[node].running;
@@ -220,6 +231,7 @@ impl Simulator<'_> {
     }
 
     /// Tells the control what could be measured of an attempt, and carries out what it calls back.
+    #[inline(always)]
     pub(crate) fn tell_outcome(&mut self, slot: u32, was_killed: bool) {
         let call = &self.calls[slot];
         let noise = self.sensor_noise;
@@ -278,6 +290,7 @@ impl Simulator<'_> {
     }
 
     /// Completes a call's story, tells it and books its end.
+    #[inline(always)]
     pub(crate) fn close_record(&mut self, slot: u32, end: CallEnd) {
         self.ledger.book(end);
         let now = self.now;

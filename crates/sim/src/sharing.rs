@@ -45,6 +45,7 @@ impl Simulator<'_> {
         }
     }
 
+    #[inline(never)]
     fn reshare(&mut self, node: u32) {
         let state = &mut self.nodes[node as usize];
         let (competes, did) = (state.competes(), state.is_shared);

@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::event_queue::{Event, EventQueue, Token};
 use crate::function::{Function, Head};
 use crate::gauges::{Gauge, Gauges};
+use crate::idle::Rest;
 use crate::instance::Instance;
 use crate::ledger::Ledger;
 use crate::node::Node;
@@ -56,6 +57,8 @@ pub struct Simulator<'a> {
     next_interval: Timestamp,
     arrived: u64,
     pub(crate) prewarmed: u64,
+    /// The last rest that an instance began.
+    pub(crate) rest: Rest,
     events: u64,
     // Lists that are filled and emptied within one event, kept to spare allocations.
     pub(crate) changes: Vec<GrantChange>,
@@ -99,6 +102,7 @@ impl<'a> Simulator<'a> {
             next_interval: Timestamp::ZERO,
             arrived: 0,
             prewarmed: 0,
+            rest: Rest::FIRST,
             events: 0,
             changes: Vec::new(),
             claims: Vec::new(),
@@ -140,6 +144,7 @@ impl<'a> Simulator<'a> {
         self.next_interval = Timestamp::ZERO + self.settings.interval;
         self.arrived = 0;
         self.prewarmed = 0;
+        self.rest = Rest::FIRST;
         self.events = 0;
         self.plan_faults();
     }

@@ -16,7 +16,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, item: T) -> u32 {
         if let Some(place) = self.holes.pop() {
             self.places[place as usize] = item;
@@ -35,6 +35,12 @@ impl<T> Slab<T> {
     }
 
     /// Who is at `place`, if anybody.
+    pub(crate) fn get(&self, place: u32) -> Option<&T> {
+        let is_taken = *self.is_taken.get(place as usize)?;
+        if is_taken { self.places.get(place as usize) } else { None }
+    }
+
+    /// Who is at `place`, if anybody, to be changed.
     pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         let is_taken = *self.is_taken.get(place as usize)?;
         if is_taken { self.places.get_mut(place as usize) } else { None }
