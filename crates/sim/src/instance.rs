@@ -4,6 +4,7 @@ use windfall_core::{Allocation, Timestamp};
 
 use crate::event_queue::Token;
 use crate::idle::Rest;
+use crate::members::Members;
 
 /// Whether an instance can serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(crate) struct Instance {
     /// What it holds on its node while it serves or starts; while idle, what it keeps.
     pub(crate) held: Allocation,
     /// The calls it serves.
-    pub(crate) calls: Vec<u32>,
+    pub(crate) calls: Members,
     /// The most CPU its calls could use together.
     pub(crate) widest: u64,
     /// When its last call left.
@@ -47,7 +48,7 @@ impl Instance {
             stage: Stage::Starting,
             prewarms: false,
             held,
-            calls: Vec::new(),
+            calls: Members::Nobody,
             widest: 0,
             idle_since: now,
             rest: Rest::NONE,

@@ -27,6 +27,7 @@ mod idle;
 mod instance;
 mod instances;
 pub mod ledger;
+mod members;
 mod node;
 mod noise;
 mod observe;
@@ -39,6 +40,7 @@ mod simulator;
 mod slab;
 mod supervise;
 mod water_filling;
+mod wheel;
 
 pub use ledger::Ledger;
 pub use settings::{Cluster, Faults, Placement, ScaleOut, Sensors, Settings};

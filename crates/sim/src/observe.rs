@@ -191,7 +191,7 @@ impl Simulator<'_> {
     /// The calls of an instance run on its new size from now on.
     fn hold_in_instance(&mut self, instance: u32, held: Allocation) {
         self.instances[instance].held = held;
-        let calls = self.instances[instance].calls.clone();
+        let calls = self.instances[instance].calls.to_vec();
         for slot in calls {
             let now = self.now;
             let call = &mut self.calls[slot];

@@ -130,7 +130,7 @@ impl Simulator<'_> {
 
     /// Memory crossed the limit: the instance dies with all its calls; each tries once more.
     fn kill_instance(&mut self, instance: u32) {
-        let victims = self.instances[instance].calls.clone();
+        let victims = self.instances[instance].calls.to_vec();
         let function = self.instances[instance].function;
         for victim in victims {
             self.leave(victim);
@@ -212,11 +212,7 @@ impl Simulator<'_> {
     fn leave_instance(&mut self, slot: u32, instance: u32) {
         let widest = u64::from(self.calls[slot].demand.parallelism.get());
         let instance = &mut self.instances[instance];
-        if instance.calls.len() == 1 {
-            instance.calls.clear();
-        } else {
-            instance.calls.retain(|&other| other != slot);
-        }
+        instance.calls.remove(slot);
         instance.widest -= widest;
     }
 

@@ -115,7 +115,7 @@ impl Simulator<'_> {
     fn share_instance(&mut self, instance: u32, share: f64) {
         let mut claims = std::mem::take(&mut self.inner_claims);
         claims.clear();
-        for &slot in &self.instances[instance].calls {
+        for &slot in self.instances[instance].calls.iter() {
             let call = &self.calls[slot];
             let cap = f64::from(call.progress.demand_now(&call.demand).get());
             claims.push(Claim { cap, weight: 1.0, share: 0.0 });
