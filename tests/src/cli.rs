@@ -4,6 +4,7 @@ mod bad_request;
 mod bad_trace;
 mod checkpoints;
 mod comparison;
+mod environments;
 mod golden;
 mod journals;
 pub(crate) mod program;

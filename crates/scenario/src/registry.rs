@@ -1,5 +1,7 @@
 //! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
 
+mod incumbents;
+
 use windfall_control::CallLoop;
 use windfall_control::call_safeguards::{Faasrm, Floor, SlackBudget};
 use windfall_control::safeguards::{Capacity, FlapBudget, Limits, RateOfChange, StaleObservation};
@@ -9,6 +11,8 @@ use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
     SafeguardRandom,
 };
+
+pub(crate) use incumbents::read_manifest;
 
 /// Settings of one policy as written in a scenario, or nothing for its defaults.
 pub type PolicyTable = Option<toml::Table>;
@@ -23,6 +27,9 @@ pub struct Assembled {
     pub tick: Option<Box<dyn Policy>>,
     /// Judges those wishes.
     pub tick_safeguards: SafeguardChain,
+    /// Where calls are sized one by one the first half decides alone: the second would only resize
+    /// instances, and there every call brings its own size.
+    pub ticks_resize_only: bool,
 }
 
 impl Assembled {
@@ -74,6 +81,7 @@ pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
         call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
+        ticks_resize_only: false,
     }
 }
 
@@ -164,6 +172,10 @@ pub const REGISTRY: &[PolicyEntry] = &[
         by_default: false,
         build: |parts| Ok(also_ticks(Fixed, KeepAlive::new(parts.settings()?))),
     },
+    incumbents::KPA,
+    incumbents::HPA,
+    incumbents::VPA,
+    incumbents::AUTOPILOT,
 ];
 
 /// Safeguards that a scenario can put around every policy, with one line for lists.

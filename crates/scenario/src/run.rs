@@ -161,6 +161,9 @@ impl Run<'_> {
         let cluster = size_cluster(reserved, self.load, self.scenario.node);
         let mut settings = simulator_settings(self.scenario, cluster);
         settings.foresight = foresight;
+        if assembled.ticks_resize_only && settings.sizes_calls() {
+            assembled.tick = None;
+        }
         settings.keep_steps = self.keep_steps;
         let names: Vec<String> =
             workload.functions().iter().map(|function| function.name.clone()).collect();

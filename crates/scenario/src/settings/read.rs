@@ -12,6 +12,14 @@ use super::{PlatformSettings, Scenario};
 use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, names};
 
+/// Policies that size single calls and nothing else.
+const SIZING: [&str; 6] = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
+
+fn sizes_calls(scenario: &Scenario) -> bool {
+    let platform = &scenario.platform;
+    platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall
+}
+
 /// Reads a scenario, or tells everything that is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
     let mut problems = Problems::default();
@@ -42,8 +50,12 @@ pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
     if let Some(table) = top.table("faults", &mut problems) {
         faults(table, &mut scenario.platform.faults, &mut problems);
     }
+    let mut are_policies_chosen = false;
     if let Some(table) = top.table("run", &mut problems) {
-        run(table, &mut scenario, &mut problems);
+        are_policies_chosen = run(table, &mut scenario, &mut problems);
+    }
+    if !are_policies_chosen && !sizes_calls(&scenario) {
+        scenario.policies.retain(|name| !SIZING.contains(&name.as_str()));
     }
     policies(&mut top, text, &mut scenario, &mut problems);
     top.finish(&mut problems);
@@ -205,7 +217,8 @@ fn faults(mut table: Table<'_, '_>, faults: &mut Faults, problems: &mut Problems
     table.finish(problems);
 }
 
-fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problems) {
+/// Reads the section; true if it names the policies.
+fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problems) -> bool {
     let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
     let known: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
     let mut allowed = "names of policies".to_owned();
@@ -218,7 +231,9 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
     {
         allowed = format!("names of policies (did you mean `{near}`?)");
     }
-    if let Some(policies) = table.list("policies", &allowed, problems, policy) {
+    let policies = table.list("policies", &allowed, problems, policy);
+    let are_policies_chosen = policies.is_some();
+    if let Some(policies) = policies {
         scenario.policies = policies;
     }
     let seed = |value: &DeValue<'_>| {
@@ -240,6 +255,7 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
         scenario.warm_up = Duration::from_secs_f64(minutes * 60.0);
     }
     table.finish(problems);
+    are_policies_chosen
 }
 
 /// Settings of single policies, checked by building each policy with them.
@@ -308,10 +324,8 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             problems.add(None, format!("{list} holds {value} twice, allowed is each value once"));
         }
     }
-    let platform = &scenario.platform;
-    let sizes_calls = platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall;
     for name in scenario.policies.iter().filter(|name| sizes_single_calls(name)) {
-        if !sizes_calls {
+        if !sizes_calls(scenario) {
             problems.add(
                 None,
                 format!(
@@ -325,9 +339,8 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
 
 /// Whether a policy's whole point is another size for each call.
 fn sizes_single_calls(policy: &str) -> bool {
-    let names = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
     let from_file = || open(policy).is_ok_and(|opened| opened.kind.sizes_calls);
-    names.contains(&policy) || (is_checkpoint(policy) && from_file())
+    SIZING.contains(&policy) || (is_checkpoint(policy) && from_file())
 }
 
 fn first_repeated<T: PartialEq + std::fmt::Debug>(list: &[T]) -> Option<String> {
