@@ -14,9 +14,9 @@ use std::rc::Rc;
 
 use serde::Serialize;
 use windfall_core::Seed;
+use windfall_papers::faasrm::ScoreAgent;
 use windfall_papers::faasrm::score_ppo::{Sample, ScorePpo, ScorePpoSettings};
 use windfall_papers::faasrm::sizing::{FaasrmSizing, Lessons, empty_checkpoint};
-use windfall_papers::faasrm::ScoreAgent;
 use windfall_rl::Checkpoint;
 use windfall_rl::parallel::Workers;
 use windfall_rl::random::Draw;
@@ -42,6 +42,8 @@ pub struct FaasrmTraining {
     pub minutes: u32,
     /// Decisions learned from in each, at most, evenly spread.
     pub decisions: usize,
+    /// What core-time costs in the reward; the paper's has none.
+    pub core_price: f32,
     /// Of the learner.
     pub ppo: ScorePpoSettings,
     /// The seed of everything.
@@ -61,6 +63,7 @@ impl FaasrmTraining {
             rollouts: 4,
             minutes: 20,
             decisions: 4096,
+            core_price: 0.0,
             ppo: ScorePpoSettings::mended(),
             seed: 1,
             threads: 1,
@@ -143,9 +146,11 @@ impl FaasrmTraining {
         let number = seed.get() >> 11;
         let open = || scenario.trace.open(Seed::new(number)).map_err(RunError::from);
         let reserved = reserved(open()?.as_mut());
-        let run = Run { scenario: &scenario, policy: "faasrm", load, seed: number, keep_steps: false };
+        let run =
+            Run { scenario: &scenario, policy: "faasrm", load, seed: number, keep_steps: false };
         let lessons: Lessons = Rc::new(RefCell::new(Vec::new()));
-        let policy = FaasrmSizing::learning(agent.clone(), seed, Rc::clone(&lessons));
+        let policy =
+            FaasrmSizing::learning(agent.clone(), seed, Rc::clone(&lessons), self.core_price);
         let output = run.play_assembled(
             behind_its_safeguard(policy),
             false,

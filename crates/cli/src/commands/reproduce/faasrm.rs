@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// A checkpoint to judge instead of training one for the honest benchmark
     #[arg(long, value_name = "FILE", help_heading = "Amount")]
     checkpoint: Option<PathBuf>,
+    /// What core-time costs in the reward of the honest training; the paper's reward does not count it
+    #[arg(long, value_name = "PRICE", default_value_t = 0.0, help_heading = "Amount")]
+    core_price: f32,
     /// Loads of the honest benchmark, e.g. 0.5,0.8
     #[arg(long, value_name = "LOADS", value_delimiter = ',', value_parser = crate::arguments::load, help_heading = "Amount")]
     loads: Vec<f64>,
@@ -126,7 +129,8 @@ impl Arguments {
 }
 
 fn data_folder(name: &str) -> PathBuf {
-    let data = std::env::var_os("WINDFALL_DATA").map_or_else(|| "../shared/data".into(), PathBuf::from);
+    let data =
+        std::env::var_os("WINDFALL_DATA").map_or_else(|| "../shared/data".into(), PathBuf::from);
     Path::new(&data).join(name)
 }
 
@@ -135,11 +139,17 @@ fn play_published(
     sample: &[SampledFunction],
     seeds: &[u64],
 ) -> Reproduction {
-    let usual =
-        if arguments.common.quick { TrainingSettings::quick() } else { TrainingSettings::default() };
+    let usual = if arguments.common.quick {
+        TrainingSettings::quick()
+    } else {
+        TrainingSettings::default()
+    };
     let training =
         TrainingSettings { episodes: arguments.episodes.unwrap_or(usual.episodes).max(1), ..usual };
-    let bar = progress::steps("training in the paper's simulator", (seeds.len() * training.episodes) as u64);
+    let bar = progress::steps(
+        "training in the paper's simulator",
+        (seeds.len() * training.episodes) as u64,
+    );
     let workers = Workers::new(all_threads());
     let result = reproduce(sample, seeds, &training, &workers, &mut |_| bar.inc(1));
     bar.finish_and_clear();

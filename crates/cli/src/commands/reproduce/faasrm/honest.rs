@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use serde::Serialize;
 use windfall_core::Duration;
 use windfall_scenario::Scenario;
 use windfall_scenario::faasrm_training::{FaasrmTraining, TrainingPoint};
 use windfall_scenario::sweep::{Sweep, SweepResult};
-use windfall_telemetry::{Comparison, RunDetail};
+use windfall_telemetry::{Comparison, RunDetail, RunSummary};
 use windfall_trace::{AzureLikeSettings, ReadOptions, Source};
 
 use super::Arguments;
@@ -29,10 +30,32 @@ pub(super) struct Honest {
     pub(super) comparison: Comparison,
     /// Distributions of every run.
     pub(super) details: Vec<RunDetail>,
+    /// How far `windfall` came, where it took part.
+    pub(super) gap_closed: Vec<GapClosed>,
+    /// What was promised of it, and whether it holds.
+    pub(super) bars: Vec<Bar>,
+    /// It without single ideas.
+    pub(super) ablation: Vec<RunSummary>,
     /// How the agent learned; empty if it was given.
     pub(super) curve: Vec<TrainingPoint>,
     /// The agent's file.
     pub(super) checkpoint: PathBuf,
+}
+
+/// The share of the distance in core-seconds from the best heuristic to what is used.
+#[derive(Serialize)]
+pub(super) struct GapClosed {
+    pub(super) load: f64,
+    pub(super) share: f64,
+}
+
+/// A promise and whether it holds.
+#[derive(Serialize)]
+pub(super) struct Bar {
+    pub(super) load: f64,
+    pub(super) promise: String,
+    pub(super) measured: String,
+    pub(super) holds: bool,
 }
 
 pub(super) fn play(arguments: &Arguments) -> anyhow::Result<Honest> {
@@ -61,9 +84,38 @@ pub(super) fn play(arguments: &Arguments) -> anyhow::Result<Honest> {
         is_generated: trace.is_none(),
         comparison: Comparison::new(rows, BASELINE),
         details,
+        gap_closed: Vec::new(),
+        bars: Vec::new(),
+        ablation: Vec::new(),
         curve,
         checkpoint,
     })
+}
+
+/// The hours that the tables are about; never trained on.
+fn test_source(trace: Option<&PathBuf>, is_quick: bool) -> Source {
+    source(trace, if is_quick { (240, 270) } else { (240, 360) }, 16.0)
+}
+
+/// The hours that may be learned from.
+fn training_source(trace: Option<&PathBuf>) -> Source {
+    source(trace, (0, 240), 8.0)
+}
+
+fn source(trace: Option<&PathBuf>, (from, to): (u32, u32), start_hour: f64) -> Source {
+    match trace {
+        Some(path) => {
+            let options =
+                ReadOptions { window_minutes: Some((from, to)), ..ReadOptions::default() };
+            Source::File { path: path.clone(), options }
+        }
+        None => Source::AzureLike(AzureLikeSettings {
+            functions: 250,
+            duration: Duration::from_mins(u64::from(to - from).min(120)),
+            start_hour,
+            ..AzureLikeSettings::default()
+        }),
+    }
 }
 
 /// Trains the agent and writes it into the folder of the results.
@@ -73,7 +125,8 @@ fn train(arguments: &Arguments, source: Source) -> anyhow::Result<(PathBuf, Vec<
     } else {
         FaasrmTraining::on(source)
     };
-    let training = FaasrmTraining { threads: all_threads(), ..usual };
+    let core_price = arguments.core_price;
+    let training = FaasrmTraining { core_price, threads: all_threads(), ..usual };
     let bar = progress::steps("training the agent in the simulator", training.iterations);
     let trained = training.run(&mut |_| bar.inc(1))?;
     bar.finish_and_clear();

@@ -32,8 +32,10 @@ impl Honest {
             let mean = |policy: &str, key: &str| {
                 self.comparison.at(load).find(|row| row.policy == policy)?.mean(key)
             };
-            let (agent, coin) =
-                (mean(&label, "core_seconds_granted")?, mean("safeguard-random", "core_seconds_granted")?);
+            let (agent, coin) = (
+                mean(&label, "core_seconds_granted")?,
+                mean("safeguard-random", "core_seconds_granted")?,
+            );
             let (slow, coin_slow) =
                 (mean(&label, "slowdown_p99")?, mean("safeguard-random", "slowdown_p99")?);
             Some(format!(
@@ -90,7 +92,8 @@ pub(super) fn sections(honest: &Honest) -> Vec<Section> {
         if honest.is_generated { "GENERATED calls: " } else { "" },
         honest.workload
     );
-    let mut tables = Section::new("The honest benchmark", lead).with(Block::Paragraph(honest.verdict()));
+    let mut tables =
+        Section::new("The honest benchmark", lead).with(Block::Paragraph(honest.verdict()));
     for load in honest.comparison.loads() {
         tables.blocks.push(Block::Paragraph(format!("Load {load}")));
         tables.blocks.push(Block::Table(table(honest, load)));
@@ -134,7 +137,8 @@ fn distributions(honest: &Honest) -> Section {
                 user's size.";
     let mut charts = Vec::new();
     for load in honest.comparison.loads() {
-        let first = honest.details.iter().filter(|run| run.label.load == load && run.label.seed == 1);
+        let first =
+            honest.details.iter().filter(|run| run.label.load == load && run.label.seed == 1);
         let runs: Vec<&RunDetail> = first.collect();
         let chart = |title: String, label: &str, of: fn(&RunDetail) -> &[(f64, f64)]| Chart {
             title,
@@ -162,7 +166,9 @@ fn promises(honest: &Honest) -> Option<Section> {
         let (promise, measured) = (bar.promise.as_str(), bar.measured.as_str());
         table.rows.push(vec![bar.load.to_string().into(), promise.into(), measured.into(), holds]);
     }
-    let gap = |load: f64, share: f64| (format!("gap closed at load {load}"), format!("{} %", percent(share)));
+    let gap = |load: f64, share: f64| {
+        (format!("gap closed at load {load}"), format!("{} %", percent(share)))
+    };
     let gaps = honest.gap_closed.iter().map(|closed| gap(closed.load, closed.share)).collect();
     let lead = "The gap is the distance in core-seconds from the best heuristic to what is used.";
     Some(Section::new("windfall", lead).with(Block::Facts(gaps)).with(Block::Table(table)))
@@ -174,8 +180,10 @@ fn ablation(honest: &Honest) -> Option<Section> {
         return None;
     }
     let comparison = windfall_telemetry::Comparison::new(honest.ablation.clone(), "windfall");
-    let columns = ["slowdown_p99", "rfet_mean", "harvested_violation_share", "core_seconds_granted"];
-    let mut table = Table::new(["load", "policy", "p99", "RFET", "harvested over 1.05x", "core-s granted"]);
+    let columns =
+        ["slowdown_p99", "rfet_mean", "harvested_violation_share", "core_seconds_granted"];
+    let mut table =
+        Table::new(["load", "policy", "p99", "RFET", "harvested over 1.05x", "core-s granted"]);
     for row in &comparison.aggregates {
         let mut cells = vec![Cell::from(row.load.to_string()), Cell::from(row.policy.as_str())];
         cells.extend(columns.map(|key| cell(row, key, key.ends_with("share"))));
@@ -190,7 +198,10 @@ fn learning(curve: &[TrainingPoint]) -> Section {
         title: title.to_owned(),
         x: Axis::linear("calls played"),
         y: Axis::linear(label),
-        series: vec![Series::line("faasrm", curve.iter().map(|point| (point.calls as f64, of(point))))],
+        series: vec![Series::line(
+            "faasrm",
+            curve.iter().map(|point| (point.calls as f64, of(point))),
+        )],
     };
     let lead = "Training in the simulator, on the training half. Rewards are the paper's, each given to the decision \
                 that caused it. Loads alternate, so neighbouring points differ.";

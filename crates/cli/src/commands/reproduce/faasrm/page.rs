@@ -57,8 +57,17 @@ pub(super) fn rows(published: &Reproduction) -> Vec<Value> {
 pub(super) fn text(published: &Reproduction, origin: Origin) -> String {
     let mut text = format!(
         "the paper's simulator, {} calls: {}\n\n{:18} {:>9} {:>6}   {:>9} {:>6}  {:>9} {:>9} {:>9} {:>9}\n",
-        published.calls, origin.label(), "policy", "published", "P98 s", "RFET", "P98 s", "harvested",
-        "faster", "safeguard", "worst"
+        published.calls,
+        origin.label(),
+        "policy",
+        "published",
+        "P98 s",
+        "RFET",
+        "P98 s",
+        "harvested",
+        "faster",
+        "safeguard",
+        "worst"
     );
     for row in &published.rows {
         let (rfet, seconds) = match row.published {
@@ -164,12 +173,27 @@ fn facts(published: &Reproduction) -> Block {
 
 fn table(published: &Reproduction) -> Table {
     let mut table = Table::new([
-        "policy", "published RFET", "RFET", "published P98 s", "P98 s", "P98 RFET", "worst RFET", "harvested",
-        "ran faster", "safeguarded", "worst harvested", "core-s granted", "busy cores, most",
+        "policy",
+        "published RFET",
+        "RFET",
+        "published P98 s",
+        "P98 s",
+        "P98 RFET",
+        "worst RFET",
+        "harvested",
+        "ran faster",
+        "safeguarded",
+        "worst harvested",
+        "core-s granted",
+        "busy cores, most",
     ]);
     let share = |share: f64| Cell::from(format!("{:.1} %", share * 100.0));
     let spread = |text: String, (low, high): (f64, f64), digits: usize| Cell {
-        small: if low == high { String::new() } else { format!("{low:.digits$} to {high:.digits$}") },
+        small: if low == high {
+            String::new()
+        } else {
+            format!("{low:.digits$} to {high:.digits$}")
+        },
         ..Cell::from(text)
     };
     for row in &published.rows {
@@ -200,11 +224,8 @@ fn table(published: &Reproduction) -> Table {
 fn curves(published: &Reproduction) -> Vec<Chart> {
     let episodes = published.curves.first().map_or(0, |(_, curve)| curve.len());
     let mean = |of: fn(&windfall_papers::faasrm::paper_agent::Episode) -> f64, place: usize| {
-        let values: Vec<f64> = published
-            .curves
-            .iter()
-            .filter_map(|(_, curve)| curve.get(place).map(of))
-            .collect();
+        let values: Vec<f64> =
+            published.curves.iter().filter_map(|(_, curve)| curve.get(place).map(of)).collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -217,7 +238,8 @@ fn curves(published: &Reproduction) -> Vec<Chart> {
     };
     vec![
         Chart {
-            title: "RFET less that of a coin on the same calls: below zero, learning helps".to_owned(),
+            title: "RFET less that of a coin on the same calls: below zero, learning helps"
+                .to_owned(),
             x: Axis::linear("episode"),
             y: Axis::linear("difference of mean RFET"),
             series: vec![
