@@ -9,8 +9,7 @@
 //! A rollout is a function of the seed, the iteration and its place, so any number of threads gives the
 //! same weights. Nothing but the source that is handed in is ever looked at: give it the training half.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, PoisonError};
 
 use serde::Serialize;
 use windfall_core::Seed;
@@ -148,9 +147,9 @@ impl FaasrmTraining {
         let reserved = reserved(open()?.as_mut());
         let run =
             Run { scenario: &scenario, policy: "faasrm", load, seed: number, keep_steps: false };
-        let lessons: Lessons = Rc::new(RefCell::new(Vec::new()));
+        let lessons = Lessons::default();
         let policy =
-            FaasrmSizing::learning(agent.clone(), seed, Rc::clone(&lessons), self.core_price);
+            FaasrmSizing::learning(agent.clone(), seed, Arc::clone(&lessons), self.core_price);
         let output = run.play_assembled(
             behind_its_safeguard(policy),
             false,
@@ -159,7 +158,8 @@ impl FaasrmTraining {
             (&mut NoJournal, &mut |_| ()),
         )?;
         // Where there was one size to choose there is nothing to learn.
-        let mut lessons = std::mem::take(&mut *lessons.borrow_mut());
+        let mut lessons =
+            std::mem::take(&mut *lessons.lock().unwrap_or_else(PoisonError::into_inner));
         lessons.retain(|lesson| lesson.seen.count_allowed() > 1);
         let (decisions, rewards) =
             (lessons.len() as u64, lessons.iter().map(|lesson| f64::from(lesson.reward)).sum());

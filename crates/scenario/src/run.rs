@@ -143,7 +143,7 @@ impl Run<'_> {
         reserved: &Reserved,
         workload: &mut dyn Workload,
         journal: &mut dyn TelemetrySink,
-        progress: &mut dyn FnMut(u64),
+        progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<RunOutput, RunError> {
         let (assembled, foresight) = self.assemble()?;
         self.play_assembled(assembled, foresight, reserved, workload, (journal, progress))
@@ -254,7 +254,7 @@ fn run_with_ticks(
 struct Everyone<'a> {
     metrics: RunMetrics,
     journal: &'a mut dyn TelemetrySink,
-    progress: &'a mut dyn FnMut(u64),
+    progress: &'a mut (dyn FnMut(u64) + Send),
     ended: u64,
 }
 

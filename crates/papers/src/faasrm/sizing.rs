@@ -15,9 +15,8 @@
 //! the levels are 0.5, 1, ..., 4, and 0.5 and 1 are masked. Had it peaked at 3.9, the range would be 4 to
 //! 8 and the levels 1, 2, ..., 8: the paper's.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windfall_core::{
     Allocation, CallDecision, CallId, CallOutcome, CallPolicy, CallView, PeakRange, PeakSettings,
@@ -93,7 +92,7 @@ pub struct Lesson {
 }
 
 /// Decisions whose calls have ended, in order of their ends.
-pub type Lessons = Rc<RefCell<Vec<Lesson>>>;
+pub type Lessons = Arc<Mutex<Vec<Lesson>>>;
 
 /// What is known of one function.
 #[derive(Clone, Debug, Default)]
@@ -289,7 +288,8 @@ impl CallPolicy for FaasrmSizing {
             && let Some(lesson) = learning.pending.remove(&outcome.id)
         {
             let reward = reward(outcome, baseline, learning.core_price);
-            learning.lessons.borrow_mut().push(Lesson { reward, ..lesson });
+            let mut lessons = learning.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+            lessons.push(Lesson { reward, ..lesson });
         }
         self.ranges.observe(outcome);
         if outcome.was_killed {

@@ -49,6 +49,12 @@ pub(crate) struct Arguments {
     /// Loads of the honest benchmark, e.g. 0.5,0.8
     #[arg(long, value_name = "LOADS", value_delimiter = ',', value_parser = crate::arguments::load, help_heading = "Amount")]
     loads: Vec<f64>,
+    /// Minutes of the test hours to play, instead of all 240
+    #[arg(long, value_name = "MINUTES", help_heading = "Amount")]
+    minutes: Option<u32>,
+    /// Without switching off single ideas of `windfall`
+    #[arg(long, help_heading = "Amount")]
+    no_ablation: bool,
     /// Only the paper's simulator
     #[arg(long, help_heading = "Amount")]
     published_only: bool,

@@ -28,9 +28,9 @@ impl Honest {
     /// One or two sentences on how the agent fares.
     pub(super) fn verdict(&self) -> String {
         let label = self.agent();
-        let told = self.comparison.loads().into_iter().filter_map(|load| {
+        let told = self.result.comparison.loads().into_iter().filter_map(|load| {
             let mean = |policy: &str, key: &str| {
-                self.comparison.at(load).find(|row| row.policy == policy)?.mean(key)
+                self.result.comparison.at(load).find(|row| row.policy == policy)?.mean(key)
             };
             let (agent, coin) = (
                 mean(&label, "core_seconds_granted")?,
@@ -46,7 +46,7 @@ impl Honest {
             ))
         });
         let told: Vec<String> = told.collect();
-        let calls = if self.is_generated { " on GENERATED calls" } else { "" };
+        let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
         format!(
             "In the honest simulator{calls} the trained agent, beside a coin behind the same safeguard: {}.",
             told.join("; ")
@@ -63,11 +63,11 @@ impl Honest {
 pub(super) fn text(honest: &Honest) -> String {
     let mut text = format!(
         "\nthe honest benchmark: {}{}\n",
-        honest.workload,
-        if honest.is_generated { " (GENERATED)" } else { "" }
+        honest.result.workload,
+        if honest.result.is_generated { " (GENERATED)" } else { "" }
     );
-    text += &honest.comparison.to_text();
-    for gap in &honest.gap_closed {
+    text += &honest.result.comparison.to_text();
+    for gap in &honest.result.gap_closed {
         text += &format!("\ngap closed at load {}: {} %", gap.load, percent(gap.share));
     }
     format!("{text}\n\n{}\ncheckpoint: {}\n", honest.verdict(), honest.checkpoint.display())
@@ -75,12 +75,12 @@ pub(super) fn text(honest: &Honest) -> String {
 
 /// Adds the keys that scripts rely on.
 pub(super) fn add_numbers(honest: &Honest, numbers: &mut Value) {
-    numbers["honest"] = json!(honest.comparison.rows);
-    numbers["honest_workload"] = json!(honest.workload);
-    numbers["honest_is_generated"] = json!(honest.is_generated);
-    numbers["gap_closed"] = json!(honest.gap_closed);
-    numbers["bars"] = json!(honest.bars);
-    numbers["ablation"] = json!(honest.ablation);
+    numbers["honest"] = json!(honest.result.comparison.rows);
+    numbers["honest_workload"] = json!(honest.result.workload);
+    numbers["honest_is_generated"] = json!(honest.result.is_generated);
+    numbers["gap_closed"] = json!(honest.result.gap_closed);
+    numbers["bars"] = json!(honest.result.bars);
+    numbers["ablation"] = json!(honest.result.ablation);
     numbers["training"] = json!(honest.curve);
     numbers["checkpoint"] = json!(honest.checkpoint.display().to_string());
 }
@@ -89,12 +89,12 @@ pub(super) fn sections(honest: &Honest) -> Vec<Section> {
     let lead = format!(
         "{}{}. Continuous time, queues, cold starts, memory kills, live demand; functions and hours that nothing was \
          tuned on. Means over seeds with 95 % intervals; slowdowns are geometric means.",
-        if honest.is_generated { "GENERATED calls: " } else { "" },
-        honest.workload
+        if honest.result.is_generated { "GENERATED calls: " } else { "" },
+        honest.result.workload
     );
     let mut tables =
         Section::new("The honest benchmark", lead).with(Block::Paragraph(honest.verdict()));
-    for load in honest.comparison.loads() {
+    for load in honest.result.comparison.loads() {
         tables.blocks.push(Block::Paragraph(format!("Load {load}")));
         tables.blocks.push(Block::Table(table(honest, load)));
     }
@@ -110,7 +110,7 @@ pub(super) fn sections(honest: &Honest) -> Vec<Section> {
 fn table(honest: &Honest, load: f64) -> Table {
     let heads = COLUMNS.map(|(_, head, _)| head);
     let mut table = Table::new(std::iter::once("policy").chain(heads));
-    for row in honest.comparison.at(load) {
+    for row in honest.result.comparison.at(load) {
         let mut cells = vec![Cell::from(row.policy.as_str())];
         cells.extend(COLUMNS.iter().map(|(key, _, is_share)| cell(row, key, *is_share)));
         table.rows.push(cells);
@@ -136,9 +136,12 @@ fn distributions(honest: &Honest) -> Section {
     let lead = "One seed at each load: the share of calls at most this slow, and at most this long relative to the \
                 user's size.";
     let mut charts = Vec::new();
-    for load in honest.comparison.loads() {
-        let first =
-            honest.details.iter().filter(|run| run.label.load == load && run.label.seed == 1);
+    for load in honest.result.comparison.loads() {
+        let first = honest
+            .result
+            .details
+            .iter()
+            .filter(|run| run.label.load == load && run.label.seed == 1);
         let runs: Vec<&RunDetail> = first.collect();
         let chart = |title: String, label: &str, of: fn(&RunDetail) -> &[(f64, f64)]| Chart {
             title,
@@ -157,11 +160,11 @@ fn distributions(honest: &Honest) -> Section {
 
 /// What was promised of `windfall`, where it took part.
 fn promises(honest: &Honest) -> Option<Section> {
-    if honest.bars.is_empty() {
+    if honest.result.bars.is_empty() {
         return None;
     }
     let mut table = Table::new(["load", "promise", "measured", "holds"]);
-    for bar in &honest.bars {
+    for bar in &honest.result.bars {
         let holds = Cell { worse: !bar.holds, ..Cell::from(if bar.holds { "yes" } else { "no" }) };
         let (promise, measured) = (bar.promise.as_str(), bar.measured.as_str());
         table.rows.push(vec![bar.load.to_string().into(), promise.into(), measured.into(), holds]);
@@ -169,17 +172,19 @@ fn promises(honest: &Honest) -> Option<Section> {
     let gap = |load: f64, share: f64| {
         (format!("gap closed at load {load}"), format!("{} %", percent(share)))
     };
-    let gaps = honest.gap_closed.iter().map(|closed| gap(closed.load, closed.share)).collect();
+    let gaps =
+        honest.result.gap_closed.iter().map(|closed| gap(closed.load, closed.share)).collect();
     let lead = "The gap is the distance in core-seconds from the best heuristic to what is used.";
     Some(Section::new("windfall", lead).with(Block::Facts(gaps)).with(Block::Table(table)))
 }
 
 /// What each idea of `windfall` adds, where that was asked for.
 fn ablation(honest: &Honest) -> Option<Section> {
-    if honest.ablation.is_empty() {
+    if honest.result.ablation.is_empty() {
         return None;
     }
-    let comparison = windfall_telemetry::Comparison::new(honest.ablation.clone(), "windfall");
+    let comparison =
+        windfall_telemetry::Comparison::new(honest.result.ablation.clone(), "windfall");
     let columns =
         ["slowdown_p99", "rfet_mean", "harvested_violation_share", "core_seconds_granted"];
     let mut table =
