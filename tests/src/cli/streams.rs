@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 20] = [
+pub(crate) const COMMANDS: [&str; 21] = [
     "",
     "compare",
     "simulate",
@@ -21,6 +21,7 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "bench learning",
     "reproduce",
     "reproduce ece471",
+    "reproduce faasrm",
     "conformance",
     "env",
     "policy",
