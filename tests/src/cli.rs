@@ -12,3 +12,4 @@ mod real_data;
 mod reproductions;
 mod round_trip;
 mod streams;
+mod training;

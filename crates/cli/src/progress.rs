@@ -25,6 +25,15 @@ pub(crate) fn steps(message: &'static str, total: u64) -> ProgressBar {
     bar
 }
 
+/// A bar over the iterations of a training; its message tells the rest.
+pub(crate) fn iterations(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{bar:16} {pos}/{len}  {msg}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A bar over a known number of rounds.
 pub(crate) fn rounds(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);

@@ -156,7 +156,7 @@ impl Run<'_> {
         foresight: bool,
         reserved: &Reserved,
         workload: &mut dyn Workload,
-        (journal, progress): (&mut dyn TelemetrySink, &mut dyn FnMut(u64)),
+        (journal, progress): (&mut dyn TelemetrySink, &mut (dyn FnMut(u64) + Send)),
     ) -> Result<RunOutput, RunError> {
         let cluster = size_cluster(reserved, self.load, self.scenario.node);
         let mut settings = simulator_settings(self.scenario, cluster);

@@ -22,6 +22,7 @@ pub mod report;
 mod sample;
 pub mod statistics;
 pub mod summary;
+pub mod tensorboard;
 
 pub use comparison::{Aggregate, Comparison};
 pub use document::Document;

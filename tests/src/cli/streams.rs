@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 21] = [
+pub(crate) const COMMANDS: &[&str] = &[
     "",
     "compare",
     "simulate",
@@ -23,6 +23,8 @@ pub(crate) const COMMANDS: [&str; 21] = [
     "reproduce ece471",
     "reproduce faasrm",
     "conformance",
+    "train",
+    "evaluate",
     "env",
     "policy",
     "policy inspect",
