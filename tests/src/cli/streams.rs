@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 22] = [
+pub(crate) const COMMANDS: &[&str] = &[
     "",
     "compare",
     "simulate",
@@ -21,6 +21,7 @@ pub(crate) const COMMANDS: [&str; 22] = [
     "bench learning",
     "reproduce",
     "reproduce ece471",
+    "reproduce faasrm",
     "conformance",
     "train",
     "evaluate",

@@ -2,6 +2,7 @@
 //! prints a table, and leaves a page and the numbers behind it.
 
 mod ece471;
+mod faasrm;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// The course project's scaling environment, its algorithms and its rewards
     Ece471(ece471::Arguments),
+    /// FaaSRM's sizes by a learned score network, its simulator, and the honest benchmark
+    Faasrm(faasrm::Arguments),
 }
 
 /// What every reproduction understands.
@@ -70,5 +73,6 @@ impl Common {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Ece471(arguments) => ece471::run(arguments),
+        Command::Faasrm(arguments) => faasrm::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }
