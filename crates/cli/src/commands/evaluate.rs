@@ -16,11 +16,7 @@ use crate::environments;
 use crate::output::{print, print_json};
 use crate::progress;
 
-/// Play episodes with a trained policy, without exploration.
-///
-/// One episode in every environment of its panel (such as one for each load) and for every seed, beside
-/// the classic policies of the environment, where it has some, and one that chooses among the allowed
-/// actions at random.
+/// What `evaluate` is told.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The checkpoint
