@@ -189,8 +189,8 @@ impl Simulator<'_> {
             self.nodes[node].debts.retain(|&debtor| debtor != slot);
         }
         let state = &mut self.functions[function];
-        if self.settings.sizes_calls() {
-            self.nodes[node].granted -= grant;
+        if self.sizes_calls {
+            self.nodes[node].release(grant);
             self.gauges.release(grant, state.reservation);
         } else {
             // The instance holds on; its calls share the account of it.
@@ -203,7 +203,7 @@ impl Simulator<'_> {
         state.running -= 1;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             self.watch_memory(instance);
         }
     }
