@@ -8,7 +8,7 @@ use crate::demand::CallDemand;
 use crate::policy::PolicyError;
 use crate::record::Amendment;
 use crate::time::{Duration, Timestamp};
-use crate::units::Allocation;
+use crate::units::{Allocation, MilliCpu};
 use crate::workload::FunctionId;
 
 /// A call's number in order of arrival.
@@ -260,6 +260,8 @@ pub struct Look {
     pub grant: Allocation,
     /// When to look again.
     pub look_after: Option<Duration>,
+    /// CPU that the node keeps out of new calls' reach, because this call may want it back at any moment.
+    pub held_back: MilliCpu,
     /// Where safeguards stepped in.
     pub amendments: Vec<Amendment>,
     /// One short phrase for the journal.

@@ -21,6 +21,8 @@ pub struct Proposal {
     pub expected_run: Option<Duration>,
     /// When to look at it next.
     pub look_after: Option<Duration>,
+    /// CPU that its node should keep free for it beside the grant.
+    pub held_back: MilliCpu,
     /// Where safeguards stepped in so far.
     pub amendments: Vec<Amendment>,
     /// One short phrase for the journal.
@@ -38,6 +40,7 @@ impl Proposal {
             beyond: wish.beyond,
             expected_run: wish.expected_run,
             look_after: wish.look_after,
+            held_back: MilliCpu::ZERO,
             amendments: Vec::new(),
             why: wish.why,
         })
@@ -103,6 +106,7 @@ pub struct CallPlan {
     beyond: Beyond,
     expected_run: Option<Duration>,
     look_after: Option<Duration>,
+    held_back: MilliCpu,
     wanted: (f64, f64),
     decided_by: DecidedBy,
     shadow: Option<(f64, f64)>,
@@ -134,6 +138,11 @@ impl CallPlan {
     /// When to look at it next.
     pub fn look_after(&self) -> Option<Duration> {
         self.look_after
+    }
+
+    /// CPU that its node should keep free for it beside the grant.
+    pub fn held_back(&self) -> MilliCpu {
+        self.held_back
     }
 
     /// What the policy wished for: cores and MiB.
@@ -239,7 +248,7 @@ fn permit(
     let memory =
         proposal.grant.memory.clamp(Mebibytes::new(1), ceiling.memory.max(Mebibytes::new(1)));
     proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
-    let Proposal { function: _, grant, beyond, expected_run, look_after, amendments, why } =
+    let Proposal { grant, beyond, expected_run, look_after, held_back, amendments, why, .. } =
         proposal;
     CallPlan {
         grant,
@@ -247,6 +256,7 @@ fn permit(
         beyond,
         expected_run,
         look_after,
+        held_back,
         wanted: (wish.cpu_cores, wish.memory_mib),
         decided_by: DecidedBy::Policy,
         shadow: None,

@@ -1,7 +1,9 @@
 //! A call that has a place: starting or running on an instance.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, Amendment, CallDemand, CallId, CallPlan, Duration, Timestamp};
+use windfall_core::{
+    Allocation, Amendment, CallDemand, CallId, CallPlan, Duration, MilliCpu, Timestamp,
+};
 
 use crate::event_queue::Token;
 use crate::progress::{Passed, Progress};
@@ -73,6 +75,8 @@ pub(crate) struct Call {
     pub(crate) grant: Allocation,
     /// What a raise found no room for.
     pub(crate) owed: Allocation,
+    /// What its node holds back for it.
+    pub(crate) held_back: MilliCpu,
     pub(crate) lowest: Allocation,
     pub(crate) highest: Allocation,
     pub(crate) pace: Pace,

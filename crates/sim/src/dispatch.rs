@@ -2,7 +2,7 @@
 
 use windfall_core::{
     Allocation, Arrival, CallEnd, CallId, CallPlan, CallView, Duration, Foresight, FunctionId,
-    NodeId, Start, Timestamp,
+    MilliCpu, NodeId, Start, Timestamp,
 };
 
 use crate::call::{Call, Looked, Pace, Totals, Turn};
@@ -300,6 +300,7 @@ impl Simulator<'_> {
             first_grant: start.grant,
             grant: start.grant,
             owed: Allocation::ZERO,
+            held_back: MilliCpu::ZERO,
             lowest: start.grant,
             highest: start.grant,
             pace: Pace::Own,

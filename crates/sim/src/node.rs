@@ -22,6 +22,8 @@ pub(crate) struct Node {
     pub(crate) idle_instances: Vec<u32>,
     /// Calls that run here.
     pub(crate) running: Vec<u32>,
+    /// CPU kept out of new calls' reach for running ones that may want it back.
+    pub(crate) held_back: MilliCpu,
     /// Calls whose raise found no room, in the order they asked.
     pub(crate) debts: Vec<u32>,
     /// Millicores that the running calls could use at most, all at their widest.
@@ -48,6 +50,7 @@ impl Node {
             idle: Allocation::ZERO,
             idle_instances: Vec::new(),
             running: Vec::new(),
+            held_back: MilliCpu::ZERO,
             debts: Vec::new(),
             potential: 0,
             crowded: 0,
@@ -61,9 +64,14 @@ impl Node {
         self.limit.saturating_sub(self.granted)
     }
 
-    /// What a new call could get. Debts come first: a node that owes takes nobody in.
+    /// What a new call could get. Debts come first: a node that owes takes nobody in. So does what is
+    /// held back, unless nothing runs here that it could be held back for.
     pub(crate) fn room(&self) -> Allocation {
-        if self.is_up && self.debts.is_empty() { self.free() } else { Allocation::ZERO }
+        if !self.is_up || !self.debts.is_empty() {
+            return Allocation::ZERO;
+        }
+        let free = self.free();
+        Allocation { cpu: free.cpu.saturating_sub(self.held_back), memory: free.memory }
     }
 
     /// Whether calls here could want more CPU at once than there is.

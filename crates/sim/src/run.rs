@@ -184,7 +184,7 @@ impl Simulator<'_> {
         // Whatever it still waits for is of no interest any more.
         (call.turn_token, call.look_token, call.resize_token) =
             (Token::NONE, Token::NONE, Token::NONE);
-        let Call { node, instance, function, is_running, grant, owed, .. } = *call;
+        let Call { node, instance, function, is_running, grant, owed, held_back, .. } = *call;
         if is_running {
             call.totals.memory_used += call.demand.memory_used(now.since(call.started_at));
             let before = Count::of(&self.instances[instance]);
@@ -194,6 +194,7 @@ impl Simulator<'_> {
         } else {
             self.leave_instance(slot, instance);
         }
+        self.nodes[node as usize].held_back -= held_back;
         if owed != Allocation::ZERO {
             self.nodes[node as usize].debts.retain(|&debtor| debtor != slot);
         }

@@ -301,8 +301,16 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
     }
     let platform = &scenario.platform;
     let sizes_calls = platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall;
-    let sizing =
-        ["windfall", "safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
+    let sizing = [
+        "windfall",
+        "safeguard-random",
+        "histogram",
+        "oracle",
+        "greedy",
+        "ensure",
+        "libra",
+        "shabari",
+    ];
     for name in scenario.policies.iter().filter(|name| sizing.contains(&name.as_str())) {
         if !sizes_calls {
             problems.add(
