@@ -1,5 +1,7 @@
 //! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
 
+mod incumbents;
+
 use windfall_control::CallLoop;
 use windfall_control::call_safeguards::{
     Faasrm, Floor, Preference, SlackBudget, SlackSettings, SurgeSettings,
@@ -14,6 +16,8 @@ use windfall_policy::{
     SafeguardRandom, Shabari, SlackDials, WindfallSizing, WindfallSizingSettings,
 };
 
+pub(crate) use incumbents::read_manifest;
+
 /// Settings of one policy as written in a scenario, or nothing for its defaults.
 pub type PolicyTable = Option<toml::Table>;
 
@@ -27,6 +31,9 @@ pub struct Assembled {
     pub tick: Option<Box<dyn Policy>>,
     /// Judges those wishes.
     pub tick_safeguards: SafeguardChain,
+    /// Where calls are sized one by one the first half decides alone: the second would only resize
+    /// instances, and there every call brings its own size.
+    pub ticks_resize_only: bool,
 }
 
 impl Assembled {
@@ -72,12 +79,13 @@ impl Parts<'_> {
 struct NoSettings {}
 
 /// A policy that only sizes calls.
-fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
+pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
     Assembled {
         call: Box::new(call),
         call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
+        ticks_resize_only: false,
     }
 }
 
@@ -214,6 +222,10 @@ pub const REGISTRY: &[PolicyEntry] = &[
         by_default: false,
         build: |parts| Ok(also_ticks(Fixed, KeepAlive::new(parts.settings()?))),
     },
+    incumbents::KPA,
+    incumbents::HPA,
+    incumbents::VPA,
+    incumbents::AUTOPILOT,
 ];
 
 /// Safeguards that a scenario can put around every policy, with one line for lists.

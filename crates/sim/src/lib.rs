@@ -17,14 +17,17 @@
 //! and do · `faults` what goes wrong · [`ledger`] where every call went.
 
 mod call;
+mod call_record;
 mod dispatch;
 mod event_queue;
 mod faults;
 mod function;
 mod gauges;
+mod idle;
 mod instance;
 mod instances;
 pub mod ledger;
+mod members;
 mod node;
 mod noise;
 mod observe;
@@ -37,6 +40,7 @@ mod simulator;
 mod slab;
 mod supervise;
 mod water_filling;
+mod wheel;
 
 pub use ledger::Ledger;
 pub use settings::{Cluster, Faults, Placement, ScaleOut, Sensors, Settings};

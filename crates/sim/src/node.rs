@@ -3,6 +3,7 @@
 use windfall_core::{Allocation, MilliCpu};
 
 use crate::event_queue::Token;
+use crate::idle::OnNode;
 use crate::settings::Cluster;
 
 /// One node. Invariant: `granted + idle` never exceeds `limit`, in either resource.
@@ -19,7 +20,7 @@ pub(crate) struct Node {
     /// Held by instances without a call.
     pub(crate) idle: Allocation,
     /// Instances without a call, longest idle first.
-    pub(crate) idle_instances: Vec<u32>,
+    pub(crate) idle_instances: OnNode,
     /// Calls that run here.
     pub(crate) running: Vec<u32>,
     /// CPU kept out of new calls' reach for running ones that may want it back.
@@ -48,7 +49,7 @@ impl Node {
             ),
             granted: Allocation::ZERO,
             idle: Allocation::ZERO,
-            idle_instances: Vec::new(),
+            idle_instances: OnNode::default(),
             running: Vec::new(),
             held_back: MilliCpu::ZERO,
             debts: Vec::new(),
@@ -72,6 +73,16 @@ impl Node {
         }
         let free = self.free();
         Allocation { cpu: free.cpu.saturating_sub(self.held_back), memory: free.memory }
+    }
+
+    /// Whether `need` fits beside all that is granted and kept idle.
+    pub(crate) fn fits_beside_idle(&self, need: Allocation) -> bool {
+        (self.granted + self.idle + need).fits(self.limit)
+    }
+
+    /// Whether a new call could get `need`.
+    pub(crate) fn has_room(&self, need: Allocation) -> bool {
+        self.is_up && self.debts.is_empty() && need.fits(self.free())
     }
 
     /// Whether calls here could want more CPU at once than there is.

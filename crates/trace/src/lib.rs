@@ -16,6 +16,7 @@ mod binned;
 mod demand_model;
 mod detect;
 mod error;
+pub mod freyr_sample;
 pub mod huawei;
 mod invocation_list;
 mod minute_counts;
@@ -27,7 +28,7 @@ mod source;
 mod summary;
 mod table;
 
-pub use azure_like::AzureLikeSettings;
+pub use azure_like::{AzureLikeSettings, azure_like_minutes};
 pub use binned::Placement;
 pub use detect::{Detected, TraceKind, detect};
 pub use error::TraceError;
