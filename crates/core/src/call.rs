@@ -228,7 +228,7 @@ impl CallOutcome {
 }
 
 /// A maker of call decisions, classic or learned.
-pub trait CallPolicy {
+pub trait CallPolicy: Send {
     /// The name it has in the registry.
     fn name(&self) -> &str;
 
@@ -279,7 +279,7 @@ pub struct GrantChange {
 
 /// The per-call loop as a platform sees it: policy, safeguards, harvest pool and fallback behind one
 /// door. It never fails; what is in doubt gets the user's size.
-pub trait CallControl {
+pub trait CallControl: Send {
     /// Sizes a call that is about to start. No node is chosen yet.
     fn size(&mut self, call: &CallView) -> CallPlan;
 

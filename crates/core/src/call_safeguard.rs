@@ -81,7 +81,7 @@ impl Proposal {
 }
 
 /// A rule about single calls that no policy can get around.
-pub trait CallSafeguard {
+pub trait CallSafeguard: Send {
     /// The name under which amendments are recorded, from a closed set.
     fn name(&self) -> &'static str;
 

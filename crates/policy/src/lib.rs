@@ -39,9 +39,10 @@ mod line_fit;
 mod oracle;
 mod peak_reading;
 mod per_function;
-mod quantile_window;
+
 mod queueing;
 mod safeguard_random;
+mod windfall_sizing;
 
 pub use demand_profile::{DemandProfile, Trust};
 pub use ensure::{Ensure, EnsureSettings};
@@ -57,9 +58,10 @@ pub use line_fit::LineFit;
 pub use oracle::Oracle;
 pub use peak_reading::PeakReading;
 pub use per_function::PerFunction;
-pub use quantile_window::QuantileWindow;
 pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
+pub use windfall_core::QuantileWindow;
+pub use windfall_sizing::{SlackDials, WindfallSizing, WindfallSizingSettings};
 
 /// The policy that the guide builds, compiled and run as it is printed there.
 #[cfg(doctest)]

@@ -3,13 +3,17 @@
 mod incumbents;
 
 use windfall_control::CallLoop;
-use windfall_control::call_safeguards::{Faasrm, Floor, SlackBudget};
+use windfall_control::call_safeguards::{
+    Faasrm, Floor, Preference, SlackBudget, SlackSettings, SurgeSettings,
+};
 use windfall_control::safeguards::{Capacity, FlapBudget, Limits, RateOfChange, StaleObservation};
 use windfall_core::peak_range::PeakSettings;
-use windfall_core::{CallPolicy, CallSafeguard, CallSafeguardChain, Policy, SafeguardChain, Seed};
+use windfall_core::{
+    CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Policy, SafeguardChain, Seed,
+};
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
-    SafeguardRandom,
+    SafeguardRandom, SlackDials, WindfallSizing, WindfallSizingSettings,
 };
 
 pub(crate) use incumbents::read_manifest;
@@ -75,7 +79,7 @@ impl Parts<'_> {
 struct NoSettings {}
 
 /// A policy that only sizes calls.
-fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
+pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
     Assembled {
         call: Box::new(call),
         call_safeguards: Vec::new(),
@@ -100,6 +104,36 @@ fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> A
     }
 }
 
+/// The product's own sizing, with the slack budget that no wish of it can pass.
+fn windfall(settings: WindfallSizingSettings) -> Assembled {
+    Assembled {
+        call_safeguards: vec![Box::new(SlackBudget::new(slack_settings(&settings)))],
+        ..sizes_calls(WindfallSizing::new(settings))
+    }
+}
+
+/// The slack budget as the policy's dials set it.
+fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
+    let SlackDials { beta, beta_queued, soonest_look_millis, .. } = settings.slack;
+    let millis = |millis: f64| Duration::from_secs_f64(millis.max(1.0) * 1e-3);
+    let usual = SurgeSettings::default();
+    let widen = if settings.slack.calibrates { usual.widen } else { 0.0 };
+    SlackSettings {
+        beta,
+        beta_queued,
+        max_look: millis(settings.longest_look_millis.max(settings.first_look_millis)),
+        soonest_look: millis(soonest_look_millis),
+        expects_shortest_run: settings.slack.expects_shortest_run,
+        preference: match settings.slack.expects_surges {
+            true => Preference::Surges,
+            false => Preference::Seen,
+        },
+        surges: SurgeSettings { widen, ..usual },
+        restores_in_stages: true,
+        ..SlackSettings::default()
+    }
+}
+
 /// All policies.
 pub const REGISTRY: &[PolicyEntry] = &[
     PolicyEntry {
@@ -108,6 +142,13 @@ pub const REGISTRY: &[PolicyEntry] = &[
         foresight: false,
         by_default: true,
         build: |parts| parts.no_settings().map(|()| sizes_calls(Fixed)),
+    },
+    PolicyEntry {
+        name: "windfall",
+        summary: "calibrated first sizes, live trimming within a slack budget, loans",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(windfall(parts.settings()?)),
     },
     PolicyEntry {
         name: "safeguard-random",

@@ -15,6 +15,8 @@ pub(crate) enum Event {
     Look(u32),
     /// A change of the grant of the call in this slot takes effect.
     Resize(u32),
+    /// A change of size of this function's instances takes effect.
+    InstancesResize(u32),
     /// The instance in this slot can serve.
     InstanceReady(u32),
     /// The calls of the instance in this slot together outgrow its memory.

@@ -1,6 +1,6 @@
 //! A sandbox that serves calls of one function.
 
-use windfall_core::{Allocation, Timestamp};
+use windfall_core::{Allocation, Duration, Timestamp};
 
 use crate::event_queue::Token;
 
@@ -25,6 +25,8 @@ pub(crate) struct Instance {
     pub(crate) calls: Vec<u32>,
     /// The most CPU its calls could use together.
     pub(crate) widest: u64,
+    /// When its start began, and when it could serve.
+    pub(crate) start: (Timestamp, Timestamp),
     /// When its last call left.
     pub(crate) idle_since: Timestamp,
     /// The reminder that it is ready.
@@ -39,6 +41,14 @@ impl Instance {
     /// What its calls could use at most: their parallelism, held down by the instance's own limit.
     pub(crate) fn potential(&self) -> u64 {
         self.widest.min(u64::from(self.held.cpu.get()))
+    }
+
+    /// How much of the wait of a call that came at `arrived` was for this instance's start.
+    ///
+    /// A call that came at 3 s and finds an instance that started from 2 s to 5 s waited 2 s for it.
+    pub(crate) fn start_waited_for(&self, arrived: Timestamp) -> Duration {
+        let (began, ready) = self.start;
+        ready.since(arrived.max(began))
     }
 
     /// Whether several calls here could use more than the instance has.

@@ -25,6 +25,7 @@ impl Simulator<'_> {
             held,
             calls: Vec::new(),
             widest: 0,
+            start: (self.now, self.now),
             idle_since: self.now,
             token: Token::NONE,
             kill_token: Token::NONE,
@@ -117,6 +118,7 @@ impl Simulator<'_> {
         let call = state.calls.first().copied();
         self.end_prewarming(instance);
         self.instances[instance].stage = Stage::Ready;
+        self.instances[instance].start.1 = self.now;
         self.functions[function as usize].starting -= 1;
         self.functions[function as usize].ready += 1;
         match call {
@@ -338,7 +340,9 @@ impl Simulator<'_> {
                 .expect("an allocation is never nonsense"),
         };
         let start = Start { grant: held, look_after: None };
+        let waited = self.instances[instance].start_waited_for(waiting.arrived_at);
         let call = self.new_call(function, waiting, plan, start, instance);
+        self.calls[call].cold_start += waited;
         self.join(call, instance);
         self.list_instance(function, instance);
         self.begin_run(call);

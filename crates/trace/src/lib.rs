@@ -27,11 +27,11 @@ mod source;
 mod summary;
 mod table;
 
-pub use azure_like::AzureLikeSettings;
+pub use azure_like::{AzureLikeSettings, azure_like_minutes};
 pub use binned::Placement;
 pub use detect::{Detected, TraceKind, detect};
 pub use error::TraceError;
 pub use minute_counts::Caps;
-pub use options::ReadOptions;
+pub use options::{Fold, ReadOptions};
 pub use source::{Opened, Source};
 pub use summary::{OfferedLoad, TraceSummary, offered_load, summarise};

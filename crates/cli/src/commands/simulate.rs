@@ -23,7 +23,7 @@ use crate::progress;
 pub(crate) struct Arguments {
     #[command(flatten)]
     world: WorldArguments,
-    /// The policy; `windfall policies` lists them
+    /// The policy, or the file of a checkpoint (.safetensors); `windfall policies` lists them
     #[arg(long, default_value = "histogram", help_heading = "Run")]
     policy: String,
     /// Settings of the policy from a manifest: config-autoscaler for kpa, or an HPA or VPA

@@ -78,7 +78,7 @@ pub(crate) fn at(seconds: f64, function: u32, demand: CallDemand) -> Arrival {
 }
 
 /// What a look answers: the new grant and when to look again.
-pub(crate) type OnLook = Box<dyn FnMut(&RunningCall) -> (Allocation, Option<Duration>)>;
+pub(crate) type OnLook = Box<dyn FnMut(&RunningCall) -> (Allocation, Option<Duration>) + Send>;
 
 /// A control that grants what it is told to.
 pub(crate) struct Scripted {
