@@ -2,6 +2,7 @@
 //! prints a table, and leaves a page and the numbers behind it.
 
 mod ece471;
+mod knative_concurrency;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// The course project's scaling environment, its algorithms and its rewards
     Ece471(ece471::Arguments),
+    /// Knative's concurrency limit, found by load tests
+    KnativeConcurrency(knative_concurrency::Arguments),
 }
 
 /// What every reproduction understands.
@@ -70,6 +73,7 @@ impl Common {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Ece471(arguments) => ece471::run(arguments)?,
+        Command::KnativeConcurrency(arguments) => knative_concurrency::run(arguments)?,
     }
     Ok(ExitCode::SUCCESS)
 }
