@@ -43,6 +43,7 @@ pub struct CallCounters {
 }
 
 impl CallCounters {
+    #[inline]
     fn count(&mut self, amendments: &[Amendment]) {
         for amendment in amendments {
             match self.amendments.get_mut(&amendment.rule) {
@@ -151,9 +152,10 @@ impl CallControl for CallLoop {
     fn size(&mut self, call: &CallView) -> CallPlan {
         self.counters.sized += 1;
         let Self { policy, safeguards, quarantine, .. } = self;
-        let judged = quarantine.guard(|| {
-            let wish = policy.size(call).map_err(|error| error.to_string())?;
-            safeguards.at_dispatch(call, &wish).map_err(|nonsense| nonsense.to_string())
+        // The wish is judged where it lies: it is large, and every call has one.
+        let judged = quarantine.guard(|| match &policy.size(call) {
+            Ok(wish) => safeguards.at_dispatch(call, wish).map_err(|nonsense| nonsense.to_string()),
+            Err(error) => Err(error.to_string()),
         });
         let plan = judged.unwrap_or_else(|problem| self.size_by_fallback(call, problem));
         self.counters.count(plan.amendments());
@@ -221,6 +223,14 @@ impl CallControl for CallLoop {
             ledger.end(outcome.id, changes);
         }
         self.counters.recalls += (changes.len() - known) as u64;
+    }
+
+    fn needs_outcomes(&self) -> bool {
+        let shadow_learns = self.shadow.as_ref().is_some_and(|shadow| shadow.learns());
+        self.policy.learns()
+            || shadow_learns
+            || !self.safeguards.is_empty()
+            || !self.nodes.is_empty()
     }
 
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {

@@ -242,6 +242,11 @@ pub trait CallPolicy: Send {
 
     /// What came of it.
     fn learn(&mut self, _outcome: &CallOutcome) {}
+
+    /// Whether [`Self::learn`] does anything. Who says no is spared the measuring.
+    fn learns(&self) -> bool {
+        true
+    }
 }
 
 /// What a call starts with on the node that took it.
@@ -292,6 +297,12 @@ pub trait CallControl: Send {
     /// An attempt has ended; `changes` receives what its borrowers must give back.
     fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>);
 
+    /// Whether [`Self::close`] does anything, now: somebody learns or has lent. If not, a platform need
+    /// not measure an attempt that has ended, nor tell of it.
+    fn needs_outcomes(&self) -> bool {
+        true
+    }
+
     /// How much of what the call would like beyond its reservation `node`'s harvest pool could cover
     /// for its expected run: 0 nothing, 1 all of it. Guides coverage-aware placement.
     fn coverage(&self, _node: NodeId, _plan: &CallPlan, _now: Timestamp) -> f64 {
@@ -311,6 +322,9 @@ impl<C: CallControl + ?Sized> CallControl for &mut C {
     }
     fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
         (**self).close(outcome, changes);
+    }
+    fn needs_outcomes(&self) -> bool {
+        (**self).needs_outcomes()
     }
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {
         (**self).coverage(node, plan, now)

@@ -28,6 +28,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
+    #[inline(always)]
     fn from_wish(function: FunctionId, wish: &CallDecision) -> Result<Self, Nonsense> {
         Ok(Self {
             function,
@@ -104,10 +105,20 @@ pub struct CallPlan {
     expected_run: Option<Duration>,
     look_after: Option<Duration>,
     wanted: (f64, f64),
-    decided_by: DecidedBy,
-    shadow: Option<(f64, f64)>,
-    amendments: Vec<Amendment>,
     why: &'static str,
+    /// Elsewhere, because most plans have none and every call's plan is moved about.
+    notes: Option<Box<PlanNotes>>,
+}
+
+/// What is to be said of a plan that is not simply the policy's own wish.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanNotes {
+    /// Who wished it.
+    pub decided_by: DecidedBy,
+    /// What a second policy would have wished for: cores and MiB.
+    pub shadow: Option<(f64, f64)>,
+    /// Where the safeguards stepped in.
+    pub amendments: Vec<Amendment>,
 }
 
 impl CallPlan {
@@ -143,17 +154,18 @@ impl CallPlan {
 
     /// Who wished it.
     pub fn decided_by(&self) -> &DecidedBy {
-        &self.decided_by
+        const POLICY: &DecidedBy = &DecidedBy::Policy;
+        self.notes.as_ref().map_or(POLICY, |notes| &notes.decided_by)
     }
 
     /// What a second policy would have wished for.
     pub fn shadow(&self) -> Option<(f64, f64)> {
-        self.shadow
+        self.notes.as_ref().and_then(|notes| notes.shadow)
     }
 
     /// Where the safeguards stepped in.
     pub fn amendments(&self) -> &[Amendment] {
-        &self.amendments
+        self.notes.as_ref().map_or(&[], |notes| &notes.amendments)
     }
 
     /// One short phrase for the journal.
@@ -163,19 +175,25 @@ impl CallPlan {
 
     /// The same plan, marked as the fallback's because the policy failed in this way.
     pub fn decided_by_fallback(mut self, problem: String) -> Self {
-        self.decided_by = DecidedBy::Fallback(problem);
+        self.notes.get_or_insert_default().decided_by = DecidedBy::Fallback(problem);
         self
     }
 
     /// The same plan with the wish of a second policy beside it, for the record only.
     pub fn with_shadow(mut self, wish: &CallDecision) -> Self {
-        self.shadow = Some((wish.cpu_cores, wish.memory_mib));
+        let wish = (wish.cpu_cores, wish.memory_mib);
+        self.notes.get_or_insert_default().shadow = Some(wish);
         self
+    }
+
+    /// Hands over what a record is to say besides the plan's numbers; mostly nothing.
+    pub fn take_notes(&mut self) -> Option<Box<PlanNotes>> {
+        self.notes.take()
     }
 
     /// Hands over the amendments to a record.
     pub fn into_amendments(self) -> Vec<Amendment> {
-        self.amendments
+        self.notes.map_or_else(Vec::new, |notes| notes.amendments)
     }
 }
 
@@ -193,16 +211,26 @@ impl CallSafeguardChain {
     }
 
     /// Turns a wish for a call's start into a plan, or refuses it if a number in it is nonsense.
+    #[inline(always)]
     pub fn at_dispatch(
         &mut self,
         call: &CallView,
         wish: &CallDecision,
     ) -> Result<CallPlan, Nonsense> {
         let mut proposal = Proposal::from_wish(call.function, wish)?;
+        if !self.rules.is_empty() {
+            proposal = self.review(call, proposal);
+        }
+        Ok(permit(proposal, wish, call.reservation, call.ceiling))
+    }
+
+    /// Apart, so that a proposal that nobody reviews never leaves the processor's registers.
+    #[inline(never)]
+    fn review(&mut self, call: &CallView, mut proposal: Proposal) -> Proposal {
         for rule in &mut self.rules {
             rule.at_dispatch(call, &mut proposal);
         }
-        Ok(permit(proposal, wish, call.reservation, call.ceiling))
+        proposal
     }
 
     /// Turns a wish for a running call into a plan, or refuses it if a number in it is nonsense.
@@ -218,6 +246,11 @@ impl CallSafeguardChain {
         Ok(permit(proposal, wish, running.reservation, running.ceiling))
     }
 
+    /// Whether there is no rule but the last, which looks at nothing but the wish.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// Tells all rules how an attempt ended.
     pub fn at_end(&mut self, outcome: &CallOutcome) {
         for rule in &mut self.rules {
@@ -227,20 +260,25 @@ impl CallSafeguardChain {
 }
 
 /// The last word of every chain.
+#[inline(always)]
 fn permit(
     mut proposal: Proposal,
     wish: &CallDecision,
     reservation: Allocation,
     ceiling: Allocation,
 ) -> CallPlan {
-    const RULE: &str = "ceiling";
-    let cpu = proposal.grant.cpu.clamp(MilliCpu::new(1), ceiling.cpu.max(MilliCpu::new(1)));
-    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
-    let memory =
-        proposal.grant.memory.clamp(Mebibytes::new(1), ceiling.memory.max(Mebibytes::new(1)));
-    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
+    let least = Allocation::new(1, 1);
+    let allowed = proposal.grant.min(ceiling).max(least);
+    if allowed != proposal.grant {
+        proposal = hold_to(allowed, proposal);
+    }
     let Proposal { function: _, grant, beyond, expected_run, look_after, amendments, why } =
         proposal;
+    let notes = if amendments.is_empty() {
+        None
+    } else {
+        Some(Box::new(PlanNotes { amendments, ..PlanNotes::default() }))
+    };
     CallPlan {
         grant,
         least: grant.min(reservation),
@@ -248,11 +286,18 @@ fn permit(
         expected_run,
         look_after,
         wanted: (wish.cpu_cores, wish.memory_mib),
-        decided_by: DecidedBy::Policy,
-        shadow: None,
-        amendments,
         why,
+        notes,
     }
+}
+
+#[cold]
+fn hold_to(allowed: Allocation, mut proposal: Proposal) -> Proposal {
+    const RULE: &str = "ceiling";
+    let Allocation { cpu, memory } = allowed;
+    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
+    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
+    proposal
 }
 
 #[cfg(test)]

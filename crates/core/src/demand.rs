@@ -119,12 +119,17 @@ impl CallDemand {
     /// | call                                   | 500m   | 1000m  | 2000m  |
     /// | -------------------------------------- | ------ | ------ | ------ |
     /// | 1 core-second, p = 1.5, fixed = 0.2 s  | 2.2 s  | 1.2 s  | 0.87 s |
+    #[inline]
     pub fn run_time(&self, cpu: MilliCpu) -> Duration {
-        let mut nanos = self.fixed.as_nanos();
         if self.cycles <= 1 {
             let rate = u64::from(self.parallelism.min(cpu).get().max(1));
-            return Duration::from_nanos(nanos + self.work.div_ceil(rate));
+            return self.fixed + Duration::from_nanos(self.work.div_ceil(rate));
         }
+        self.run_time_of_cycles(cpu)
+    }
+
+    fn run_time_of_cycles(&self, cpu: MilliCpu) -> Duration {
+        let mut nanos = self.fixed.as_nanos();
         for k in 0..self.cycles {
             let rate = u64::from(self.cycle_parallelism(k).min(cpu).get().max(1));
             nanos += self.cycle_work(k).div_ceil(rate);

@@ -38,13 +38,16 @@ pub const KINDS: &[CheckpointKind] = &[CheckpointKind {
     id: sizing::KIND,
     summary: "FaaSRM's score network behind its safeguard",
     sizes_calls: true,
-    build: |checkpoint, _| {
-        Ok(Assembled {
-            call_safeguards: vec![Box::new(Faasrm::new(PeakSettings::default()))],
-            ..sizes_calls(FaasrmSizing::from_checkpoint(checkpoint)?)
-        })
-    },
+    build: |checkpoint, _| FaasrmSizing::from_checkpoint(checkpoint).map(behind_its_safeguard),
 }];
+
+/// FaaSRM's agent with the safeguard that belongs to it.
+pub(crate) fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
+    Assembled {
+        call_safeguards: vec![Box::new(Faasrm::new(PeakSettings::default()))],
+        ..sizes_calls(agent)
+    }
+}
 
 /// Whether `policy` is a file rather than a name.
 pub fn is_checkpoint(policy: &str) -> bool {

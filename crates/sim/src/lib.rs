@@ -18,15 +18,18 @@
 //! one revision's data path under a load test.
 
 mod call;
+mod call_record;
 mod dispatch;
 mod event_queue;
 mod faults;
 mod function;
 mod gauges;
+mod idle;
 mod instance;
 mod instances;
 pub mod knative;
 pub mod ledger;
+mod members;
 mod node;
 mod noise;
 mod observe;
@@ -39,6 +42,7 @@ mod simulator;
 mod slab;
 mod supervise;
 mod water_filling;
+mod wheel;
 
 pub use ledger::Ledger;
 pub use settings::{Cluster, Faults, Placement, ScaleOut, Sensors, Settings};

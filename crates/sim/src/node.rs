@@ -3,6 +3,7 @@
 use windfall_core::{Allocation, MilliCpu};
 
 use crate::event_queue::Token;
+use crate::idle::OnNode;
 use crate::settings::Cluster;
 
 /// One node. Invariant: `granted + idle` never exceeds `limit`, in either resource.
@@ -19,7 +20,7 @@ pub(crate) struct Node {
     /// Held by instances without a call.
     pub(crate) idle: Allocation,
     /// Instances without a call, longest idle first.
-    pub(crate) idle_instances: Vec<u32>,
+    pub(crate) idle_instances: OnNode,
     /// Calls that run here.
     pub(crate) running: Vec<u32>,
     /// Calls whose raise found no room, in the order they asked.
@@ -46,7 +47,7 @@ impl Node {
             ),
             granted: Allocation::ZERO,
             idle: Allocation::ZERO,
-            idle_instances: Vec::new(),
+            idle_instances: OnNode::default(),
             running: Vec::new(),
             debts: Vec::new(),
             potential: 0,
@@ -64,6 +65,16 @@ impl Node {
     /// What a new call could get. Debts come first: a node that owes takes nobody in.
     pub(crate) fn room(&self) -> Allocation {
         if self.is_up && self.debts.is_empty() { self.free() } else { Allocation::ZERO }
+    }
+
+    /// Whether `need` fits beside all that is granted and kept idle.
+    pub(crate) fn fits_beside_idle(&self, need: Allocation) -> bool {
+        (self.granted + self.idle + need).fits(self.limit)
+    }
+
+    /// Whether a new call could get `need`.
+    pub(crate) fn has_room(&self, need: Allocation) -> bool {
+        self.is_up && self.debts.is_empty() && need.fits(self.free())
     }
 
     /// Whether calls here could want more CPU at once than there is.

@@ -259,7 +259,7 @@ impl<C: Counts> Workload for Binned<C> {
         Timestamp::ZERO + self.counts.bin() * u64::from(self.counts.bins())
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_arrival(&mut self) -> Option<Arrival> {
         let packed = loop {
             match self.packed.pop() {

@@ -285,7 +285,7 @@ impl CallModel {
     }
 
     /// Draws a call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> CallDemand {
         let (x, e) = self.normals.pair(rng.next_u64());
         let seen = self.visible * x;
@@ -308,7 +308,7 @@ impl CallModel {
         self.complete(run_ns, input, self.visible * x, rng)
     }
 
-    #[inline]
+    #[inline(always)]
     fn complete(
         &self,
         run_ns: u64,

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 20] = [
+pub(crate) const COMMANDS: &[&str] = &[
     "",
     "compare",
     "simulate",
@@ -21,7 +21,10 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "bench learning",
     "reproduce",
     "reproduce ece471",
+    "reproduce faasrm",
     "conformance",
+    "train",
+    "evaluate",
     "env",
     "policy",
     "policy inspect",
