@@ -2,10 +2,14 @@
 
 mod bad_request;
 mod bad_trace;
+mod checkpoints;
 mod comparison;
+mod environments;
 mod golden;
 mod journals;
 pub(crate) mod program;
 mod real_data;
+mod reproductions;
 mod round_trip;
 mod streams;
+mod training;

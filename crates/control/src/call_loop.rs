@@ -250,7 +250,8 @@ impl CallControl for CallLoop {
         let grant = self.node(running.node).settle(running, &claim, changes);
         self.counters.recalls += (changes.len() - known) as u64;
         let look_after = plan.look_after().map(|after| after.max(SHORTEST_LOOK));
-        Look { grant, look_after, why: plan.why(), amendments: plan.into_amendments() }
+        let held_back = plan.held_back();
+        Look { grant, look_after, held_back, why: plan.why(), amendments: plan.into_amendments() }
     }
 
     fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {

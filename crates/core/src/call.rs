@@ -237,7 +237,7 @@ impl CallOutcome {
 }
 
 /// A maker of call decisions, classic or learned.
-pub trait CallPolicy {
+pub trait CallPolicy: Send {
     /// The name it has in the registry.
     fn name(&self) -> &str;
 
@@ -274,6 +274,8 @@ pub struct Look {
     pub grant: Allocation,
     /// When to look again.
     pub look_after: Option<Duration>,
+    /// CPU that the node keeps out of new calls' reach, because this call may want it back at any moment.
+    pub held_back: MilliCpu,
     /// Where safeguards stepped in.
     pub amendments: Vec<Amendment>,
     /// One short phrase for the journal.
@@ -293,7 +295,7 @@ pub struct GrantChange {
 
 /// The per-call loop as a platform sees it: policy, safeguards, harvest pool and fallback behind one
 /// door. It never fails; what is in doubt gets the user's size.
-pub trait CallControl {
+pub trait CallControl: Send {
     /// Sizes a call that is about to start. No node is chosen yet.
     fn size(&mut self, call: &CallView) -> CallPlan;
 

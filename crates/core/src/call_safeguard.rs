@@ -21,6 +21,8 @@ pub struct Proposal {
     pub expected_run: Option<Duration>,
     /// When to look at it next.
     pub look_after: Option<Duration>,
+    /// CPU that its node should keep free for it beside the grant.
+    pub held_back: MilliCpu,
     /// Where safeguards stepped in so far.
     pub amendments: Vec<Amendment>,
     /// One short phrase for the journal.
@@ -35,6 +37,7 @@ impl Proposal {
             beyond: wish.beyond,
             expected_run: wish.expected_run,
             look_after: wish.look_after,
+            held_back: MilliCpu::ZERO,
             amendments: Vec::new(),
             why: wish.why,
         })
@@ -78,7 +81,7 @@ impl Proposal {
 }
 
 /// A rule about single calls that no policy can get around.
-pub trait CallSafeguard {
+pub trait CallSafeguard: Send {
     /// The name under which amendments are recorded, from a closed set.
     fn name(&self) -> &'static str;
 
@@ -100,6 +103,7 @@ pub struct CallPlan {
     beyond: Beyond,
     expected_run: Option<Duration>,
     look_after: Option<Duration>,
+    held_back: MilliCpu,
     wanted: (f64, f64),
     why: &'static str,
     /// Elsewhere, because most plans have none and every call's plan is moved about.
@@ -131,6 +135,7 @@ impl CallPlan {
             beyond: wish.beyond,
             expected_run: wish.expected_run,
             look_after: wish.look_after,
+            held_back: MilliCpu::ZERO,
             wanted: (wish.cpu_cores, wish.memory_mib),
             why: wish.why,
             notes,
@@ -160,6 +165,11 @@ impl CallPlan {
     /// When to look at it next.
     pub fn look_after(&self) -> Option<Duration> {
         self.look_after
+    }
+
+    /// CPU that its node should keep free for it beside the grant.
+    pub fn held_back(&self) -> MilliCpu {
+        self.held_back
     }
 
     /// What the policy wished for: cores and MiB.
@@ -294,15 +304,23 @@ fn permit(
     let Allocation { cpu, memory } = within(proposal.grant, ceiling);
     proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
     proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
-    let Proposal { function: _, grant, beyond, expected_run, look_after, amendments, why } =
-        proposal;
+    let Proposal {
+        function: _,
+        grant,
+        beyond,
+        expected_run,
+        look_after,
+        held_back,
+        amendments,
+        why,
+    } = proposal;
     let notes = if amendments.is_empty() {
         None
     } else {
         Some(Box::new(PlanNotes { amendments, ..PlanNotes::default() }))
     };
     let plan = CallPlan::new(wish, grant, reservation, notes);
-    CallPlan { beyond, expected_run, look_after, why, ..plan }
+    CallPlan { beyond, expected_run, look_after, held_back, why, ..plan }
 }
 
 #[cfg(test)]

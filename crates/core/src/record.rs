@@ -239,7 +239,7 @@ pub struct IntervalRecord {
 }
 
 /// A reader of everything that happens. Each method has an empty default: take what you need.
-pub trait TelemetrySink {
+pub trait TelemetrySink: Send {
     /// A tick was carried out.
     fn tick(&mut self, _tick: &TickRecord) {}
     /// A call ended.

@@ -79,7 +79,7 @@ pub struct Arrival {
 }
 
 /// A source of arrivals that never holds more than a moment of them.
-pub trait Workload {
+pub trait Workload: Send {
     /// All functions, in the order of their ids.
     fn functions(&self) -> &[FunctionProfile];
 

@@ -14,7 +14,7 @@ use crate::random::Draw;
 pub type Clock<'a> = &'a dyn Fn() -> f64;
 
 /// Results of [`measure`]: of the fastest round each, because other work on the machine only ever adds.
-/// Latencies are quantiles over the single decisions of the quietest of twenty windows.
+/// Latencies are quantiles over the single decisions of the quietest of two hundred windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurements {
     /// Steps per second of one environment with random actions.
@@ -37,15 +37,17 @@ pub struct Measurements {
     pub score64_p99_us: f64,
 }
 
-/// Measures everything on one thread, on environments that `make` makes.
+/// Measures everything on one thread, on environments that `make` makes. `tick` is called after every
+/// round of PPO, which is where the time goes.
 pub fn measure<E: Environment>(
     make: impl Fn() -> E,
     rounds: usize,
     clock: Clock<'_>,
+    tick: &mut dyn FnMut(),
 ) -> Measurements {
     let one = steps_per_second(vec![make()], 200_000, rounds, clock);
     let many = steps_per_second((0..256).map(|_| make()).collect(), 800, rounds, clock);
-    let (samples, update, ratio) = ppo((0..8).map(|_| make()).collect(), rounds, clock);
+    let (samples, update, ratio) = ppo((0..8).map(|_| make()).collect(), rounds, clock, tick);
     let (policy, score) = (policy_latency(clock), score_latency(clock));
     Measurements {
         env_steps_per_s: one,
@@ -87,7 +89,12 @@ fn steps_per_second<E: Environment>(
 }
 
 /// Samples per second, seconds of an update phase, its ratio to the bare products.
-fn ppo<E: Environment>(environments: Vec<E>, rounds: usize, clock: Clock<'_>) -> (f64, f64, f64) {
+fn ppo<E: Environment>(
+    environments: Vec<E>,
+    rounds: usize,
+    clock: Clock<'_>,
+    tick: &mut dyn FnMut(),
+) -> (f64, f64, f64) {
     const SAMPLES: usize = 2048;
     let settings = PpoSettings { steps: SAMPLES / environments.len(), ..PpoSettings::default() };
     let updates = SAMPLES / settings.minibatch * settings.epochs;
@@ -105,6 +112,7 @@ fn ppo<E: Environment>(environments: Vec<E>, rounds: usize, clock: Clock<'_>) ->
         bare = bare.min(clock() - learned);
         whole = whole.min(learned - start);
         update = update.min(learned - gathered);
+        tick();
     }
     #[expect(clippy::cast_precision_loss, reason = "two thousand")]
     (SAMPLES as f64 / whole, update, update / bare)
@@ -139,10 +147,11 @@ fn score_latency(clock: Clock<'_>) -> (f64, f64) {
 /// Median and 99th percentile of single calls, in microseconds, of the window with the lowest of the
 /// latter.
 fn latency(clock: Clock<'_>, mut decide: impl FnMut(usize) -> usize) -> (f64, f64) {
-    const CALLS: usize = 5000;
+    // Short enough that some window of a busy machine is quiet, with twenty calls above its p99.
+    const CALLS: usize = 2000;
     let mut chosen = 0;
     let mut quietest = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..20 {
+    for _ in 0..200 {
         let mut times: Vec<f64> = (0..CALLS)
             .map(|round| {
                 let start = clock();

@@ -39,6 +39,8 @@ pub(crate) struct Call {
     pub(crate) grant: Allocation,
     /// What a raise found no room for.
     pub(crate) owed: Allocation,
+    /// What its node holds back for it.
+    pub(crate) held_back: MilliCpu,
     pub(crate) pace: Pace,
     /// How far it has come; begun only when that is first asked, which for most calls is never.
     pub(crate) progress: Progress,
@@ -150,10 +152,10 @@ impl Call {
         let demand = &self.demand;
         let is_left_alone = self.is_fresh() && self.pace == Pace::Own && self.turn == Turn::Ends;
         let is_simple = demand.cycles <= 1 && demand.work > 0;
-        let is_held_back = self.grant.cpu < demand.parallelism;
-        if is_left_alone && (is_simple || !is_held_back) {
+        let is_short = self.grant.cpu < demand.parallelism;
+        if is_left_alone && (is_simple || !is_short) {
             let working = now.since(self.record.started_at + demand.fixed).as_nanos();
-            self.throttled = u64::from(is_held_back) * working;
+            self.throttled = u64::from(is_short) * working;
             self.peak = demand.parallelism.min(self.grant.cpu).get();
             self.record.cpu_used = demand.work;
             self.progress_at = now;

@@ -36,6 +36,8 @@ pub(crate) enum Event {
     Look(u32),
     /// A change of the grant of the call in this slot takes effect.
     Resize(u32),
+    /// A change of size of this function's instances takes effect.
+    InstancesResize(u32),
     /// The instance in this slot can serve.
     InstanceReady(u32),
     /// The calls of the instance in this slot together outgrow its memory.
@@ -98,6 +100,7 @@ impl Event {
             Self::ShareChanges(node) => (6, node),
             Self::NodeFails(node) => (7, node),
             Self::NodeReturns(node) => (8, node),
+            Self::InstancesResize(function) => (9, function),
         };
         debug_assert!(subject < 1 << SUBJECT_BITS, "{self:?}");
         kind << SUBJECT_BITS | subject
@@ -114,7 +117,8 @@ impl Event {
             5 => Self::KeepAliveEnds(subject),
             6 => Self::ShareChanges(subject),
             7 => Self::NodeFails(subject),
-            _ => Self::NodeReturns(subject),
+            8 => Self::NodeReturns(subject),
+            _ => Self::InstancesResize(subject),
         }
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct Function {
     pub(crate) running: u32,
     /// The reminder of the end of the longest idle instance's keep-alive.
     pub(crate) expiry: Token,
+    /// The reminder that the instances get their new size.
+    pub(crate) resize: Token,
     pub(crate) window: Window,
     presence_at: Timestamp,
 }
@@ -92,6 +94,7 @@ impl Function {
             starting: 0,
             running: 0,
             expiry: Token::NONE,
+            resize: Token::NONE,
             window: Window::default(),
             presence_at: Timestamp::ZERO,
         }

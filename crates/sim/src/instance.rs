@@ -1,6 +1,6 @@
 //! A sandbox that serves calls of one function.
 
-use windfall_core::{Allocation, Timestamp};
+use windfall_core::{Allocation, Duration, Timestamp};
 
 use crate::event_queue::Token;
 use crate::idle::Rest;
@@ -29,6 +29,8 @@ pub(crate) struct Instance {
     pub(crate) calls: Members,
     /// The most CPU its calls could use together.
     pub(crate) widest: u64,
+    /// When its start began, and when it could serve.
+    pub(crate) start: (Timestamp, Timestamp),
     /// When its last call left.
     pub(crate) idle_since: Timestamp,
     /// Its rest, if it is ready and has no call.
@@ -50,6 +52,7 @@ impl Instance {
             held,
             calls: Members::Nobody,
             widest: 0,
+            start: (now, now),
             idle_since: now,
             rest: Rest::NONE,
             token: Token::NONE,
@@ -65,6 +68,14 @@ impl Instance {
     /// What its calls could use at most: their parallelism, held down by the instance's own limit.
     pub(crate) fn potential(&self) -> u64 {
         self.widest.min(u64::from(self.held.cpu.get()))
+    }
+
+    /// How much of the wait of a call that came at `arrived` was for this instance's start.
+    ///
+    /// A call that came at 3 s and finds an instance that started from 2 s to 5 s waited 2 s for it.
+    pub(crate) fn start_waited_for(&self, arrived: Timestamp) -> Duration {
+        let (began, ready) = self.start;
+        ready.since(arrived.max(began))
     }
 
     /// Whether several calls here could use more than the instance has.

@@ -118,6 +118,7 @@ impl Simulator<'_> {
         let call = state.calls.first().copied();
         self.end_prewarming(instance);
         self.instances[instance].stage = Stage::Ready;
+        self.instances[instance].start.1 = self.now;
         self.functions[function as usize].starting -= 1;
         self.functions[function as usize].ready += 1;
         match call {
@@ -343,7 +344,9 @@ impl Simulator<'_> {
                 .expect("an allocation is never nonsense")
         });
         let start = Start { grant: held, look_after: None };
+        let waited = self.instances[instance].start_waited_for(waiting.arrived_at);
         let call = self.new_call(function, &mut waiting, plan.as_mut(), start, instance);
+        self.calls[call].record.cold_start += waited;
         self.join(call, instance);
         self.list_instance(function, instance);
         self.begin_run(call);

@@ -23,6 +23,8 @@ pub(crate) struct Node {
     pub(crate) idle_instances: OnNode,
     /// Calls that run here.
     pub(crate) running: Vec<u32>,
+    /// CPU kept out of new calls' reach for running ones that may want it back.
+    pub(crate) held_back: MilliCpu,
     /// Calls whose raise found no room, in the order they asked.
     pub(crate) debts: Vec<u32>,
     /// Millicores that the running calls could use at most, all at their widest.
@@ -50,6 +52,7 @@ impl Node {
             idle: Allocation::ZERO,
             idle_instances: OnNode::default(),
             running: Vec::new(),
+            held_back: MilliCpu::ZERO,
             debts: Vec::new(),
             potential: 0,
             crowded: 0,
@@ -75,9 +78,13 @@ impl Node {
         self.limit - self.free
     }
 
-    /// What a new call could get. Debts come first: a node that owes takes nobody in.
+    /// What a new call could get. Debts come first: a node that owes takes nobody in. So does what is
+    /// held back, unless nothing runs here that it could be held back for.
     pub(crate) fn room(&self) -> Allocation {
-        if self.is_up && self.debts.is_empty() { self.free } else { Allocation::ZERO }
+        if !self.is_up || !self.debts.is_empty() {
+            return Allocation::ZERO;
+        }
+        Allocation { cpu: self.free.cpu.saturating_sub(self.held_back), ..self.free }
     }
 
     /// Whether `need` fits beside all that is granted and kept idle.
@@ -85,9 +92,10 @@ impl Node {
         (self.idle + need).fits(self.free)
     }
 
-    /// Whether a new call could get `need`.
+    /// Whether a new call could get `need`: whether it fits [`Self::room`], without working that out.
     pub(crate) fn has_room(&self, need: Allocation) -> bool {
-        self.is_up & self.debts.is_empty() & need.fits(self.free)
+        let with_held_back = Allocation { cpu: need.cpu + self.held_back, ..need };
+        self.is_up & self.debts.is_empty() & with_held_back.fits(self.free)
     }
 
     /// Whether calls here could want more CPU at once than there is.

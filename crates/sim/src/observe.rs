@@ -6,6 +6,7 @@ use windfall_core::{
     Plan, PlannedTarget, Platform, PlatformError, Receipt, Seed, Setting, Timestamp,
 };
 
+use crate::event_queue::{Event, Token};
 use crate::function::Window;
 use crate::gauges::Gauge;
 use crate::run::Count;
@@ -157,9 +158,26 @@ impl Simulator<'_> {
             state.concurrency =
                 concurrency.value().map_or(state.concurrency, Instances::get).max(1);
             receipt.accepted += 1;
-            self.resize_instances(function.0);
+            self.resize_after_delay(function.0);
         }
         self.follow_wish(function.0);
+    }
+
+    /// New instances have the new size at once; those that stand get it after the platform's delay.
+    fn resize_after_delay(&mut self, function: u32) {
+        let delay = self.settings.actuation_delay;
+        if delay.is_zero() {
+            return self.resize_instances(function);
+        }
+        let token = self.queue.push(self.now + delay, Event::InstancesResize(function));
+        self.functions[function as usize].resize = token;
+    }
+
+    /// A change of size takes effect, unless a later one is on its way.
+    pub(crate) fn on_instances_resize(&mut self, function: u32, token: Token) {
+        if self.functions[function as usize].resize == token {
+            self.resize_instances(function);
+        }
     }
 
     /// Gives the instances of a function its new size, as far as their nodes have room.

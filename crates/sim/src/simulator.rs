@@ -281,6 +281,7 @@ impl<'a> Simulator<'a> {
             Event::CallTurns(call) => self.on_turn(call, token),
             Event::Look(call) => self.on_look(call, token),
             Event::Resize(call) => self.on_resize(call, token),
+            Event::InstancesResize(function) => self.on_instances_resize(function, token),
             Event::InstanceReady(instance) => self.on_ready(instance, token),
             Event::InstanceOutgrows(instance) => self.on_outgrown(instance, token),
             Event::KeepAliveEnds(function) => self.on_keep_alive_end(function, token),

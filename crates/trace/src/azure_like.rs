@@ -380,6 +380,19 @@ pub(crate) fn open_azure_like(
     Ok(AzureLike { settings: settings.clone(), inner: generate(settings, seed) })
 }
 
+/// How often each generated function that is no regular timer is called in each minute.
+///
+/// For those who want the shape of the load and bring functions of their own.
+pub fn azure_like_minutes(
+    settings: &AzureLikeSettings,
+    seed: Seed,
+) -> Result<Vec<Vec<u64>>, TraceError> {
+    settings.check()?;
+    let is_random = |member| matches!(draw_function(member, seed).1, Pattern::Random { .. });
+    let rows = generate(settings, seed).counts_per_bin();
+    Ok((0..).zip(rows).filter(|(member, _)| is_random(*member)).map(|(_, row)| row).collect())
+}
+
 fn generate(settings: &AzureLikeSettings, seed: Seed) -> Binned<Generated> {
     let facts = (0..u64::from(settings.functions)).map(|member| draw_function(member, seed).0);
     let counts = Generated { drawn: Vec::new(), settings: settings.clone() };

@@ -47,7 +47,7 @@ pub(crate) struct BinCount {
 }
 
 /// A source of counts per bin.
-pub(crate) trait Counts {
+pub(crate) trait Counts: Send {
     /// Length of a bin, at most 2^38 ns: an offset must fit above the function.
     fn bin(&self) -> Duration;
 
@@ -117,6 +117,20 @@ impl<C: Counts> Binned<C> {
         };
         workload.restart(seed);
         workload
+    }
+
+    /// Counts per bin of every function, without placing or drawing a single call.
+    pub(crate) fn counts_per_bin(mut self) -> Vec<Vec<u64>> {
+        let bins = self.counts.bins();
+        let mut rows = vec![vec![0; bins as usize]; self.functions.len()];
+        for bin in 0..bins {
+            self.bin.clear();
+            self.counts.fill(bin, &mut self.functions, &mut self.bin);
+            for count in &self.bin {
+                rows[count.function as usize][bin as usize] = count.calls;
+            }
+        }
+        rows
     }
 
     /// Places the next slice, of the next bin if need be; `false` at the end.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 14] = [
+pub(crate) const COMMANDS: &[&str] = &[
     "",
     "compare",
     "simulate",
@@ -18,7 +18,16 @@ pub(crate) const COMMANDS: [&str; 14] = [
     "trace convert",
     "bench",
     "bench simulator",
+    "bench learning",
+    "reproduce",
+    "reproduce ece471",
+    "reproduce faasrm",
     "conformance",
+    "train",
+    "evaluate",
+    "env",
+    "policy",
+    "policy inspect",
     "policies",
     "completions",
 ];
@@ -38,7 +47,7 @@ fn short_help_fits_a_screen() {
 #[test]
 fn every_command_that_is_listed_is_tested() {
     let place = Place::new();
-    for command in ["", "trace", "bench"] {
+    for command in ["", "trace", "bench", "policy", "reproduce"] {
         let help = place.run(&format!("{command} -h"), &[]).done().stdout;
         let list = help.split("Commands:\n").nth(1).expect("commands are listed");
         // Names stand two columns in; what they mean, and where that goes on, stands further.
@@ -128,6 +137,10 @@ fn policies_are_listed_with_what_they_do() {
         "libra",
         "safeguard-random",
         "oracle",
+        "kpa",
+        "hpa",
+        "vpa",
+        "autopilot",
     ] {
         let line = listed.lines().find(|line| line.split_whitespace().next() == Some(name));
         assert!(line.is_some_and(|line| line.len() > 30), "{name}: {listed}");

@@ -7,7 +7,8 @@
 //!      L = - min(ratio A, clip(ratio, 1-c, 1+c) A) + w (V - R)^2 / 2 - e H
 //!    one Adam step on both networks against its mean, gradient clipped to `max_gradient_norm`
 //! 4  stop early if the policy has moved by more than `target_kl`
-//! 5  fold the new observations into the normalisation used from the next iteration on
+//! 5  fold the new observations into the normalisation used from the next iteration on, and the new
+//!    weights of the actor into their running average
 //! ```
 //!
 //! Every detail beyond the clipped loss is a switch, so that a paper's plain variant can be run:
@@ -17,12 +18,11 @@ use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
 use crate::advantages::{StepEnd, ValuedStep, advantages};
-use crate::categorical::Choice;
 use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header, Tensor};
 use crate::env::{End, Environment, Spec};
 use crate::learner::{IterationReport, Learner, Tally};
 use crate::net::kernels::{dispatch, sum_of_squares};
-use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape, exp};
+use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape};
 use crate::normalise::{Moments, RewardScaling};
 use crate::parallel::Workers;
 use crate::policy::{Decide, NetworkPolicy};
@@ -73,6 +73,9 @@ pub struct PpoSettings {
     pub normalise_observations: bool,
     /// Scale rewards by the deviation of the discounted return.
     pub scale_rewards: bool,
+    /// Memory per iteration of the running average of the actor's weights that decides outside of
+    /// training; nothing lets the last weights decide. Below 1.
+    pub average: Option<f32>,
     /// Forbidden actions get probability zero.
     pub masks: bool,
     /// Orthogonal first weights (actor's last layer 0.01) instead of PyTorch's default.
@@ -117,6 +120,7 @@ impl Default for PpoSettings {
             advantage_normalisation: AdvantageNormalisation::Minibatch,
             normalise_observations: true,
             scale_rewards: true,
+            average: None,
             masks: true,
             orthogonal: true,
             hidden: vec![64, 64],
@@ -209,13 +213,15 @@ pub struct Ppo<E> {
     seed: Seed,
     actor: Half,
     critic: Half,
+    /// The actor's weights, averaged over iterations: who decides outside of training, if asked for.
+    averaged: Mlp,
     observations: Moments,
     rewards: RewardScaling,
     tracks: Vec<Track<E>>,
     workers: Workers,
     batch: Batch,
     input: Vec<f32>,
-    choice: Choice,
+    choices: EightChoices,
     iteration: u64,
     steps: u64,
 }
@@ -234,13 +240,14 @@ impl<E: Environment> Ppo<E> {
         Self {
             rewards: RewardScaling::new(environments.len(), settings.discount),
             tracks: tracks(environments, &actor, seed),
+            averaged: actor.clone(),
             actor: Half::new(actor, &settings),
             critic: Half::new(critic, &settings),
             observations: Moments::new(features),
             workers: Workers::new(threads),
             batch: Batch::default(),
             input: vec![0.0; settings.minibatch.max(64) * features],
-            choice: Choice::new(actions),
+            choices: EightChoices::new(actions),
             iteration: 0,
             steps: 0,
             settings,
@@ -262,6 +269,9 @@ impl<E: Environment> Ppo<E> {
         (ppo.iteration, ppo.steps) = (header.iteration, header.steps);
         checkpoint.take_learning("actor", &mut ppo.actor.network, &mut ppo.actor.adam)?;
         checkpoint.take_learning("critic", &mut ppo.critic.network, &mut ppo.critic.adam)?;
+        if ppo.settings.average.is_some() {
+            checkpoint.take_network("averaged", &mut ppo.averaged)?;
+        }
         checkpoint.take_moments("observations", &mut ppo.observations)?;
         checkpoint.take_moments("rewards", &mut ppo.rewards.moments)?;
         ppo.rewards.returns = checkpoint.doubles("rewards.returns", ppo.tracks.len())?.to_vec();
@@ -389,9 +399,20 @@ impl<E: Environment> Ppo<E> {
                 self.observations.observe(&track.record.observations);
             }
         }
+        self.average_weights();
         self.iteration += 1;
         self.steps += samples as u64;
         tally.report(self.iteration, self.steps)
+    }
+
+    /// `average = memory average + (1 - memory) weights`, from the first weights on.
+    fn average_weights(&mut self) {
+        let Some(memory) = self.settings.average else { return };
+        let share = 1.0 - memory;
+        let weights = self.actor.network.parameters();
+        for (average, weight) in self.averaged.parameters_mut().iter_mut().zip(weights) {
+            *average += share * (weight - *average);
+        }
     }
 
     fn learning_rate(&self) -> f32 {
@@ -417,13 +438,13 @@ impl<E: Environment> Ppo<E> {
             },
         };
         let (actor, critic, batch) = (&mut self.actor, &mut self.critic, &self.batch);
-        let choice = &mut self.choice;
+        let choices = &mut self.choices;
         let squares = dispatch(
             #[inline(always)]
             || {
                 actor.network.forward_inline(input, &mut actor.room);
                 critic.network.forward_inline(input, &mut critic.room);
-                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), choice, sums);
+                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), choices, sums);
                 let mut squares = 0.0;
                 for half in [&mut *actor, &mut *critic] {
                     half.network.backward_inline(input, &mut half.room, &mut half.gradients);
@@ -449,7 +470,9 @@ impl<E: Environment> Ppo<E> {
     }
 }
 
+mod eight_choices;
 mod loss;
+use eight_choices::EightChoices;
 use loss::{Loss, centre_and_scale, standardise, value_rows};
 
 impl<E: Environment> Learner for Ppo<E> {
@@ -463,7 +486,11 @@ impl<E: Environment> Learner for Ppo<E> {
     }
 
     fn policy(&self) -> Box<dyn Decide> {
-        Box::new(NetworkPolicy::new(self.actor.network.clone(), self.observations.scaling()))
+        let network = match self.settings.average {
+            Some(_) => &self.averaged,
+            None => &self.actor.network,
+        };
+        Box::new(NetworkPolicy::new(network.clone(), self.observations.scaling()))
     }
 
     fn checkpoint(&self) -> Checkpoint {
@@ -479,6 +506,9 @@ impl<E: Environment> Learner for Ppo<E> {
         });
         checkpoint.put_learning("actor", &self.actor.network, &self.actor.adam);
         checkpoint.put_learning("critic", &self.critic.network, &self.critic.adam);
+        if self.settings.average.is_some() {
+            checkpoint.put_network("averaged", &self.averaged);
+        }
         checkpoint.put_moments("observations", &self.observations);
         checkpoint.put_moments("rewards", &self.rewards.moments);
         checkpoint.put("rewards.returns", Tensor::F64(self.rewards.returns.clone()));

@@ -1,12 +1,10 @@
 //! The pieces of a learner, into a checkpoint and out of it.
 
-use super::header::expect;
 use super::{Checkpoint, CheckpointError, Tensor};
 use crate::env::Environment;
-use crate::net::{Adam, Initial, Mlp};
+use crate::net::{Adam, Mlp};
 use crate::normalise::Moments;
 use crate::player::{Place, Player};
-use crate::policy::NetworkPolicy;
 
 impl Checkpoint {
     /// Stores numbers under a name.
@@ -143,32 +141,18 @@ impl Checkpoint {
         let key = format!("{name}.actions");
         let actions: Option<Vec<usize>> = self.integers(&key)?.iter().map(action).collect();
         let actions = actions.ok_or_else(|| CheckpointError::Mismatch {
-            what: key,
+            what: key.clone(),
             found: "an action that does not exist".to_owned(),
             expected: format!("numbers below {count}"),
         })?;
-        player.restore(Place { episodes, memory, actions });
-        Ok(())
-    }
-
-    /// The policy in it, ready to decide.
-    pub fn policy(&self) -> Result<NetworkPolicy, CheckpointError> {
-        let shape = self.header.network.clone();
-        let shape = shape.ok_or_else(|| CheckpointError::Mismatch {
-            what: "policy".to_owned(),
-            found: "a table".to_owned(),
-            expected: "a network".to_owned(),
-        })?;
-        expect(
-            "inputs of the network",
-            &shape.inputs.to_string(),
-            &self.header.environment.features.len().to_string(),
-        )?;
-        let mut moments = Moments::new(shape.inputs);
-        self.take_moments("observations", &mut moments)?;
-        let mut network = Mlp::new(shape, Initial::PerInput, self.header.seed);
-        self.take_network("actor", &mut network)?;
-        Ok(NetworkPolicy::new(network, moments.scaling()))
+        if player.restore(Place { episodes, memory, actions }) {
+            return Ok(());
+        }
+        Err(CheckpointError::Mismatch {
+            what: key,
+            found: "actions after the end of the episode".to_owned(),
+            expected: "an episode that goes on".to_owned(),
+        })
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn at(seconds: f64, function: u32, demand: CallDemand) -> Arrival {
 }
 
 /// What a look answers: the new grant and when to look again.
-pub(crate) type OnLook = Box<dyn FnMut(&RunningCall) -> (Allocation, Option<Duration>)>;
+pub(crate) type OnLook = Box<dyn FnMut(&RunningCall) -> (Allocation, Option<Duration>) + Send>;
 
 /// A control that grants what it is told to.
 pub(crate) struct Scripted {
@@ -115,7 +115,7 @@ impl CallControl for Scripted {
 
     fn look(&mut self, running: &RunningCall, _: &mut Vec<GrantChange>) -> Look {
         let (grant, look_after) = (self.on_look)(running);
-        Look { grant, look_after, amendments: Vec::new(), why: "script" }
+        Look { grant, look_after, held_back: MilliCpu::ZERO, amendments: Vec::new(), why: "script" }
     }
 
     fn close(&mut self, outcome: &CallOutcome, _: &mut Vec<GrantChange>) {
