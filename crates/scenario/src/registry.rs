@@ -13,7 +13,7 @@ use windfall_core::{
 };
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
-    SafeguardRandom, SlackDials, WindfallSizing, WindfallSizingSettings,
+    SafeguardRandom, Shabari, SlackDials, WindfallSizing, WindfallSizingSettings,
 };
 
 use crate::checkpoint_policy::trained_faasrm;
@@ -132,6 +132,8 @@ fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
         },
         surges: SurgeSettings { widen, ..usual },
         restores_in_stages: true,
+        reserve: settings.slack.reserve,
+        reserve_seconds: settings.slack.reserve_seconds,
         ..SlackSettings::default()
     }
 }
@@ -200,6 +202,13 @@ pub const REGISTRY: &[PolicyEntry] = &[
         foresight: false,
         by_default: true,
         build: |parts| Ok(sizes_calls(Libra::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "shabari",
+        summary: "input-aware: the class of size that is cheapest to be wrong with, learned online",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(sizes_calls(Shabari::new(parts.settings()?))),
     },
     PolicyEntry {
         name: "faasrm",

@@ -39,6 +39,8 @@ pub(crate) struct Call {
     pub(crate) grant: Allocation,
     /// What a raise found no room for.
     pub(crate) owed: Allocation,
+    /// What its node holds back for it.
+    pub(crate) held_back: MilliCpu,
     pub(crate) pace: Pace,
     /// How far it has come; begun only when that is first asked, which for most calls is never.
     pub(crate) progress: Progress,

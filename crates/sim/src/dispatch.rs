@@ -2,7 +2,7 @@
 
 use windfall_core::{
     Allocation, Arrival, CallEnd, CallId, CallPlan, CallView, Duration, Foresight, FunctionId,
-    NodeId, Start, Timestamp,
+    MilliCpu, NodeId, Start, Timestamp,
 };
 
 use crate::call::{Call, Looked, Pace, Turn};
@@ -303,6 +303,7 @@ impl Simulator<'_> {
             is_running: false,
             grant: start.grant,
             owed: Allocation::ZERO,
+            held_back: MilliCpu::ZERO,
             pace: Pace::Own,
             progress: Progress::default(),
             progress_at: now,

@@ -104,7 +104,7 @@ impl Function {
     pub(crate) fn note_presence(&mut self, now: Timestamp) {
         if now > self.presence_at {
             let present = f64::from(self.running) + self.queue.len() as f64;
-            self.window.presence += present * now.since(self.presence_at).as_nanos() as f64;
+            self.window.presence += present * now.since(self.presence_at).as_nanos_f64();
             self.presence_at = now;
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct Node {
     pub(crate) idle_instances: OnNode,
     /// Calls that run here.
     pub(crate) running: Vec<u32>,
+    /// CPU kept out of new calls' reach for running ones that may want it back.
+    pub(crate) held_back: MilliCpu,
     /// Calls whose raise found no room, in the order they asked.
     pub(crate) debts: Vec<u32>,
     /// Millicores that the running calls could use at most, all at their widest.
@@ -49,6 +51,7 @@ impl Node {
             idle: Allocation::ZERO,
             idle_instances: OnNode::default(),
             running: Vec::new(),
+            held_back: MilliCpu::ZERO,
             debts: Vec::new(),
             potential: 0,
             crowded: 0,
@@ -62,9 +65,14 @@ impl Node {
         self.limit.saturating_sub(self.granted)
     }
 
-    /// What a new call could get. Debts come first: a node that owes takes nobody in.
+    /// What a new call could get. Debts come first: a node that owes takes nobody in. So does what is
+    /// held back, unless nothing runs here that it could be held back for.
     pub(crate) fn room(&self) -> Allocation {
-        if self.is_up && self.debts.is_empty() { self.free() } else { Allocation::ZERO }
+        if !self.is_up || !self.debts.is_empty() {
+            return Allocation::ZERO;
+        }
+        let free = self.free();
+        Allocation { cpu: free.cpu.saturating_sub(self.held_back), memory: free.memory }
     }
 
     /// Whether `need` fits beside all that is granted and kept idle.

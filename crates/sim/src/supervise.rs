@@ -1,7 +1,7 @@
 //! Looks at running calls, live changes of what they hold, loans called back, and debts.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, Duration, GrantChange, RunningCall, Sensed};
+use windfall_core::{Allocation, Duration, GrantChange, MilliCpu, RunningCall, Sensed};
 
 use crate::call::Call;
 use crate::event_queue::{Event, Token};
@@ -34,8 +34,18 @@ impl Simulator<'_> {
             }
             None => Token::NONE,
         };
+        self.hold_back(slot, look.held_back);
         self.change_grant(slot, look.grant, look.why);
         self.settle(running.node.0);
+    }
+
+    /// Keeps `cpu` of the call's node out of new calls' reach from now on.
+    fn hold_back(&mut self, slot: u32, cpu: MilliCpu) {
+        let call = &mut self.calls[slot];
+        let before = std::mem::replace(&mut call.held_back, cpu);
+        let node = &mut self.nodes[call.record.node.index()];
+        node.held_back -= before;
+        node.held_back += cpu;
     }
 
     fn running_view(&mut self, slot: u32) -> RunningCall {

@@ -137,6 +137,10 @@ fn policies_are_listed_with_what_they_do() {
         "libra",
         "safeguard-random",
         "oracle",
+        "kpa",
+        "hpa",
+        "vpa",
+        "autopilot",
     ] {
         let line = listed.lines().find(|line| line.split_whitespace().next() == Some(name));
         assert!(line.is_some_and(|line| line.len() > 30), "{name}: {listed}");

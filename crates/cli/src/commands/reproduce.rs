@@ -3,6 +3,7 @@
 
 mod ece471;
 mod faasrm;
+mod knative_concurrency;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Command {
     Ece471(ece471::Arguments),
     /// FaaSRM's sizes by a learned score network, its simulator, and the honest benchmark
     Faasrm(faasrm::Arguments),
+    /// Knative's concurrency limit, found by load tests
+    KnativeConcurrency(knative_concurrency::Arguments),
 }
 
 /// What every reproduction understands.
@@ -74,5 +77,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Ece471(arguments) => ece471::run(arguments),
         Command::Faasrm(arguments) => faasrm::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::KnativeConcurrency(arguments) => {
+            knative_concurrency::run(arguments).map(|()| ExitCode::SUCCESS)
+        }
     }
 }

@@ -87,6 +87,12 @@ pub struct SlackSettings {
     /// Whether a saturated call gets what it is taken to want first, then what it started with, and its
     /// reservation only if that was not enough either; otherwise the reservation at once.
     pub restores_in_stages: bool,
+    /// Share of what was taken from a call that its node keeps out of new calls' reach, so that a raise
+    /// finds room.
+    pub reserve: f64,
+    /// All of that share for calls that have run this long at most, seconds; less for longer ones, which
+    /// can wait for room in proportion to the time they have run without being much later for it.
+    pub reserve_seconds: f64,
     /// Share of its limit from which memory in use raises the alarm.
     pub memory_alarm: f64,
     /// On alarm the limit grows by this factor, up to the reservation.
@@ -107,6 +113,8 @@ impl Default for SlackSettings {
             preference: Preference::Seen,
             surges: SurgeSettings::default(),
             restores_in_stages: false,
+            reserve: 0.0,
+            reserve_seconds: 5.0,
             memory_alarm: 0.93,
             memory_raise: 1.3,
             memory_margin: 1.1,
@@ -326,6 +334,9 @@ impl SlackBudget {
         }
         let least = call.least(running, pref, budget, look);
         let least = amount_of_cpu(least.max(0.0), running);
+        let missing = pref - proposal.grant.cpu.max(least).cores();
+        let reserve = settings.reserve * (settings.reserve_seconds / earned.max(1e-9)).min(1.0);
+        proposal.held_back = amount_of_cpu((reserve * missing).max(0.0), running);
         let reason = "no trim may cost more than the slack the call has earned";
         proposal.amend_cpu(NAME, proposal.grant.cpu.max(least), reason);
     }

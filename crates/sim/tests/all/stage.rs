@@ -115,7 +115,7 @@ impl CallControl for Scripted {
 
     fn look(&mut self, running: &RunningCall, _: &mut Vec<GrantChange>) -> Look {
         let (grant, look_after) = (self.on_look)(running);
-        Look { grant, look_after, amendments: Vec::new(), why: "script" }
+        Look { grant, look_after, held_back: MilliCpu::ZERO, amendments: Vec::new(), why: "script" }
     }
 
     fn close(&mut self, outcome: &CallOutcome, _: &mut Vec<GrantChange>) {
