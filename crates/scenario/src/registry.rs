@@ -16,6 +16,8 @@ use windfall_policy::{
     SafeguardRandom, Shabari, SlackDials, WindfallSizing, WindfallSizingSettings,
 };
 
+use crate::checkpoint_policy::trained_faasrm;
+
 pub(crate) use incumbents::read_manifest;
 
 /// Settings of one policy as written in a scenario, or nothing for its defaults.
@@ -207,6 +209,16 @@ pub const REGISTRY: &[PolicyEntry] = &[
         foresight: false,
         by_default: true,
         build: |parts| Ok(sizes_calls(Shabari::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "faasrm",
+        summary: "FaaSRM's score network behind its safeguard, as trained here",
+        foresight: false,
+        by_default: false,
+        build: |parts| {
+            parts.no_settings()?;
+            trained_faasrm().map_err(serde::de::Error::custom)
+        },
     },
     PolicyEntry {
         name: "queueing",
