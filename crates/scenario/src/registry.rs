@@ -107,7 +107,7 @@ fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> A
 }
 
 /// The product's own sizing, with the slack budget that no wish of it can pass.
-fn windfall(settings: WindfallSizingSettings) -> Assembled {
+pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
     Assembled {
         call_safeguards: vec![Box::new(SlackBudget::new(slack_settings(&settings)))],
         ..sizes_calls(WindfallSizing::new(settings))
