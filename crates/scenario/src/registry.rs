@@ -13,8 +13,10 @@ use windfall_core::{
 };
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
-    SafeguardRandom, SlackDials, WindfallSizing, WindfallSizingSettings,
+    SafeguardRandom, Shabari, SlackDials, WindfallSizing, WindfallSizingSettings,
 };
+
+use crate::checkpoint_policy::trained_faasrm;
 
 pub(crate) use incumbents::read_manifest;
 
@@ -105,7 +107,7 @@ fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> A
 }
 
 /// The product's own sizing, with the slack budget that no wish of it can pass.
-fn windfall(settings: WindfallSizingSettings) -> Assembled {
+pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
     Assembled {
         call_safeguards: vec![Box::new(SlackBudget::new(slack_settings(&settings)))],
         ..sizes_calls(WindfallSizing::new(settings))
@@ -130,6 +132,8 @@ fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
         },
         surges: SurgeSettings { widen, ..usual },
         restores_in_stages: true,
+        reserve: settings.slack.reserve,
+        reserve_seconds: settings.slack.reserve_seconds,
         ..SlackSettings::default()
     }
 }
@@ -198,6 +202,23 @@ pub const REGISTRY: &[PolicyEntry] = &[
         foresight: false,
         by_default: true,
         build: |parts| Ok(sizes_calls(Libra::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "shabari",
+        summary: "input-aware: the class of size that is cheapest to be wrong with, learned online",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(sizes_calls(Shabari::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "faasrm",
+        summary: "FaaSRM's score network behind its safeguard, as trained here",
+        foresight: false,
+        by_default: false,
+        build: |parts| {
+            parts.no_settings()?;
+            trained_faasrm().map_err(serde::de::Error::custom)
+        },
     },
     PolicyEntry {
         name: "queueing",

@@ -2,7 +2,7 @@
 
 use windfall_core::{
     Allocation, Arrival, CallEnd, CallId, CallPlan, CallView, Duration, Foresight, FunctionId,
-    NodeId, Start, Timestamp,
+    MilliCpu, NodeId, Start, Timestamp,
 };
 
 use crate::call::{Call, Looked, Pace, Turn};
@@ -32,7 +32,7 @@ impl Simulator<'_> {
         self.ledger.arrived += 1;
         self.gauges.arrivals += 1;
         self.gauges.add(Gauge::Demand, state.reservation.cpu.get());
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             self.arrive_at_instances(function, waiting);
         } else if self.functions[function as usize].queue.is_empty() {
             if !self.starts_at_once(function, &mut waiting) {
@@ -163,7 +163,7 @@ impl Simulator<'_> {
             self.pay_debts(node);
         }
         if !self.heads.is_empty() {
-            if self.settings.sizes_calls() {
+            if self.sizes_calls {
                 self.start_waiting(node);
             } else {
                 self.start_missing_instances();
@@ -240,7 +240,7 @@ impl Simulator<'_> {
         debug_assert!(start.grant.fits(room), "{} granted, {room} free", start.grant);
         let warm = self.take_idle(function, node);
         self.make_room(node, start.grant);
-        self.nodes[node as usize].granted += start.grant;
+        self.nodes[node as usize].hold(start.grant);
         self.gauges.hold(start.grant, view.reservation);
         let instance = match warm {
             Some(instance) => instance,
@@ -303,6 +303,7 @@ impl Simulator<'_> {
             is_running: false,
             grant: start.grant,
             owed: Allocation::ZERO,
+            held_back: MilliCpu::ZERO,
             pace: Pace::Own,
             progress: Progress::default(),
             progress_at: now,

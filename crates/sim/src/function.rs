@@ -42,7 +42,7 @@ pub(crate) struct Window {
     pub(crate) used: u64,
     pub(crate) memory_peak: u32,
     /// Calls in the system times nanoseconds.
-    pub(crate) presence: f64,
+    pub(crate) presence: u128,
 }
 
 /// One function.
@@ -102,11 +102,10 @@ impl Function {
 
     /// Accounts for the calls in the system until `now`; must come before their number changes.
     pub(crate) fn note_presence(&mut self, now: Timestamp) {
-        if now > self.presence_at {
-            let present = f64::from(self.running) + self.queue.len() as f64;
-            self.window.presence += present * now.since(self.presence_at).as_nanos() as f64;
-            self.presence_at = now;
-        }
+        let present = u64::from(self.running) + self.queue.len() as u64;
+        let passed = now.since(self.presence_at).as_nanos();
+        self.window.presence += u128::from(present) * u128::from(passed);
+        self.presence_at = now;
     }
 
     /// Takes out what was counted since the last time.

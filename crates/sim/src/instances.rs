@@ -43,7 +43,7 @@ impl Simulator<'_> {
         state.rest = Rest::NONE;
         let node = &mut self.nodes[state.node as usize];
         node.idle_instances.leave();
-        if self.settings.sizes_calls() {
+        if self.sizes_calls {
             node.idle -= state.held;
             self.gauges.sub(Gauge::IdleMemory, state.held.memory.get());
         }
@@ -52,7 +52,7 @@ impl Simulator<'_> {
     #[inline(always)]
     fn begin_idling(&mut self, instance: u32) {
         self.rest = self.rest.next();
-        let sizes_calls = self.settings.sizes_calls();
+        let sizes_calls = self.sizes_calls;
         let state = &mut self.instances[instance];
         state.idle_since = self.now;
         state.rest = self.rest;
@@ -99,8 +99,8 @@ impl Simulator<'_> {
             self.end_prewarming(instance);
             self.functions[function as usize].starting -= 1;
         }
-        if !self.settings.sizes_calls() {
-            self.nodes[node as usize].granted -= held;
+        if !self.sizes_calls {
+            self.nodes[node as usize].release(held);
             self.gauges.release(held, held);
         }
         self.gauges.sub(Gauge::Instances, 1);
@@ -131,7 +131,7 @@ impl Simulator<'_> {
     /// An instance has a free place: the next call in the queue takes it, else it rests.
     #[inline(always)]
     pub(crate) fn instance_is_free(&mut self, function: u32, instance: u32) {
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             return self.serve_queue(function, instance);
         }
         self.begin_idling(instance);
@@ -212,7 +212,7 @@ impl Simulator<'_> {
 
     /// Starts an instance ahead of any call; false if no node has room.
     fn start_without_call(&mut self, function: u32) -> bool {
-        let sizes_calls = self.settings.sizes_calls();
+        let sizes_calls = self.sizes_calls;
         let held = if sizes_calls {
             let memory = self.functions[function as usize].reservation.memory;
             Allocation { cpu: MilliCpu::ZERO, memory }
@@ -227,7 +227,7 @@ impl Simulator<'_> {
             self.nodes[node as usize].idle += held;
             self.gauges.add(Gauge::IdleMemory, held.memory.get());
         } else {
-            self.nodes[node as usize].granted += held;
+            self.nodes[node as usize].hold(held);
             self.gauges.hold(held, held);
         }
         let cold = self.cold_start_of(function);
@@ -315,7 +315,7 @@ impl Simulator<'_> {
 
     /// After a kill the calls wait again, and an instance may be missing.
     pub(crate) fn after_kill(&mut self, function: u32) {
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             self.start_missing(function);
         }
     }

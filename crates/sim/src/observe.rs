@@ -22,7 +22,7 @@ pub(crate) struct LastObservation {
 
 impl Platform for Simulator<'_> {
     fn capabilities(&self) -> Capabilities {
-        let sizes_calls = self.settings.sizes_calls();
+        let sizes_calls = self.sizes_calls;
         Capabilities {
             cpu_live: true,
             memory_live: true,
@@ -120,7 +120,7 @@ impl Simulator<'_> {
             starting: Instances::new(state.starting),
             in_flight: state.running,
             queued: state.queue.len() as u32,
-            mean_concurrency: presence / nanos,
+            mean_concurrency: presence as f64 / nanos,
             arrivals,
             completions,
             cold_starts,
@@ -147,7 +147,7 @@ impl Simulator<'_> {
             receipt.accepted += 1;
         }
         let resizes = cpu != Setting::Keep || memory != Setting::Keep;
-        if self.settings.sizes_calls() && (resizes || concurrency != Setting::Keep) {
+        if self.sizes_calls && (resizes || concurrency != Setting::Keep) {
             receipt.refused.push("calls are sized one by one here".into());
         } else if resizes || concurrency != Setting::Keep {
             let state = &mut self.functions[function.index()];
@@ -190,14 +190,14 @@ impl Simulator<'_> {
             .collect();
         for instance in instances {
             let (node, held) = (self.instances[instance].node, self.instances[instance].held);
-            let free = self.nodes[node as usize].free();
+            let free = self.nodes[node as usize].free;
             let new = wanted.min(held + free);
             if new == held {
                 continue;
             }
             let before = Count::of(&self.instances[instance]);
-            self.nodes[node as usize].granted -= held;
-            self.nodes[node as usize].granted += new;
+            self.nodes[node as usize].release(held);
+            self.nodes[node as usize].hold(new);
             self.gauges.release(held, held);
             self.gauges.hold(new, new);
             self.hold_in_instance(instance, new);

@@ -173,7 +173,7 @@ impl Simulator<'_> {
         // Whatever it still waits for is of no interest any more.
         (call.turn_token, call.look_token, call.resize_token) =
             (Token::NONE, Token::NONE, Token::NONE);
-        let Call { instance, is_running, grant, owed, .. } = *call;
+        let Call { instance, is_running, grant, owed, held_back, .. } = *call;
         let (node, function) = (call.record.node.index(), call.record.function.index());
         if is_running {
             call.record.memory_used += call.demand.memory_used(now.since(call.record.started_at));
@@ -185,12 +185,13 @@ impl Simulator<'_> {
             self.count_potential(node, instance, Some(before));
             self.leave_node(slot, node);
         }
+        self.nodes[node].held_back -= held_back;
         if owed != Allocation::ZERO {
             self.nodes[node].debts.retain(|&debtor| debtor != slot);
         }
         let state = &mut self.functions[function];
-        if self.settings.sizes_calls() {
-            self.nodes[node].granted -= grant;
+        if self.sizes_calls {
+            self.nodes[node].release(grant);
             self.gauges.release(grant, state.reservation);
         } else {
             // The instance holds on; its calls share the account of it.
@@ -203,7 +204,7 @@ impl Simulator<'_> {
         state.running -= 1;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             self.watch_memory(instance);
         }
     }

@@ -42,6 +42,8 @@ pub struct Simulator<'a> {
     pub(crate) gauges: Gauges,
     pub(crate) ledger: Ledger,
     pub(crate) stride: u32,
+    /// Whether calls are sized one by one; see [`Settings::sizes_calls`].
+    pub(crate) sizes_calls: bool,
     /// Whether calls can ever want more CPU than their node has: not where each holds its own and no
     /// more is granted than there is.
     pub(crate) can_compete: bool,
@@ -91,6 +93,7 @@ impl<'a> Simulator<'a> {
             gauges: Gauges::default(),
             ledger: Ledger::default(),
             stride: stride(settings.cluster.nodes),
+            sizes_calls: settings.sizes_calls(),
             can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
             cold_noise: Noise::new(seed),
             sensor_noise: Noise::new(seed),
@@ -188,7 +191,7 @@ impl<'a> Simulator<'a> {
                 && node.debts.is_empty()
                 && node.potential == 0
                 && node.crowded == 0
-                && !(self.settings.sizes_calls() && node.granted != Allocation::ZERO)
+                && !(self.sizes_calls && node.granted() != Allocation::ZERO)
         };
         self.nodes.iter().all(rests) && self.heads.is_empty()
     }

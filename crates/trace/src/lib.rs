@@ -13,6 +13,7 @@ pub mod azure_2019;
 pub mod azure_2021;
 mod azure_like;
 mod binned;
+mod bucket_sort;
 mod demand_model;
 mod detect;
 mod error;
