@@ -4,8 +4,11 @@ use anyhow::bail;
 use windfall_rl::Entry;
 
 /// In the order they are listed in. A crate with environments has one line here.
-const LISTS: [&[Entry]; 2] =
-    [&windfall_papers::ece471::entries::ENTRIES, &windfall_rl::toy::ENTRIES];
+const LISTS: [&[Entry]; 3] = [
+    &windfall_papers::ece471::entries::ENTRIES,
+    &windfall_env::ENTRIES,
+    &windfall_rl::toy::ENTRIES,
+];
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {

@@ -21,6 +21,7 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "bench learning",
     "reproduce",
     "reproduce ece471",
+    "reproduce simppo",
     "conformance",
     "env",
     "policy",

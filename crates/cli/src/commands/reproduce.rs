@@ -2,6 +2,7 @@
 //! prints a table, and leaves a page and the numbers behind it.
 
 mod ece471;
+mod simppo;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// The course project's scaling environment, its algorithms and its rewards
     Ece471(ece471::Arguments),
+    /// Many agents on shared nodes: training, online performance, growth to 110 functions, faults, chains
+    Simppo(simppo::Arguments),
 }
 
 /// What every reproduction understands.
@@ -70,6 +73,7 @@ impl Common {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Ece471(arguments) => ece471::run(arguments)?,
+        Command::Simppo(arguments) => simppo::run(arguments)?,
     }
     Ok(ExitCode::SUCCESS)
 }

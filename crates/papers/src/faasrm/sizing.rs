@@ -15,9 +15,8 @@
 //! the levels are 0.5, 1, ..., 4, and 0.5 and 1 are masked. Had it peaked at 3.9, the range would be 4 to
 //! 8 and the levels 1, 2, ..., 8: the paper's.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windfall_core::{
     Allocation, CallDecision, CallId, CallOutcome, CallPolicy, CallView, PeakRange, PeakSettings,
@@ -93,7 +92,7 @@ pub struct Lesson {
 }
 
 /// Decisions whose calls have ended, in order of their ends.
-pub type Lessons = Rc<RefCell<Vec<Lesson>>>;
+pub type Lessons = Arc<Mutex<Vec<Lesson>>>;
 
 /// What is known of one function.
 #[derive(Clone, Debug, Default)]
@@ -273,7 +272,10 @@ impl CallPolicy for FaasrmSizing {
         if let Pick::Draw(_, lessons, pending) = &mut self.pick
             && let Some(lesson) = pending.remove(&outcome.id)
         {
-            lessons.borrow_mut().push(Lesson { reward: reward(outcome, baseline), ..lesson });
+            lessons
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(Lesson { reward: reward(outcome, baseline), ..lesson });
         }
         self.ranges.observe(outcome);
         if outcome.was_killed {

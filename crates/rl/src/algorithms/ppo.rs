@@ -473,7 +473,9 @@ impl<E: Environment> Ppo<E> {
     }
 }
 
+mod agent;
 mod loss;
+pub use agent::{Learned, PpoAgent, Segment};
 use loss::{Loss, centre_and_scale, standardise, value_rows};
 
 impl<E: Environment> Learner for Ppo<E> {
