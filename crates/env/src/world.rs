@@ -13,8 +13,8 @@ use windfall_control::RestoreReservations;
 use windfall_control::safeguards::{Bound, Bounds, Capacity, Limits};
 use windfall_core::{
     Allocation, CallControl, CallDecision, CallOutcome, CallPlan, CallSafeguardChain, CallView,
-    Decision, Duration, Episodic, FunctionId, GrantChange, Look, NodeId, Observation, Platform,
-    RunningCall, SafeguardChain, Seed, Setting, Start, Target, Timestamp,
+    Decision, Duration, Episodic, FunctionId, GrantChange, Look, MilliCpu, NodeId, Observation,
+    Platform, RunningCall, SafeguardChain, Seed, Setting, Start, Target, Timestamp,
 };
 use windfall_sim::{Placement, ScaleOut, Settings, Simulator};
 
@@ -397,7 +397,13 @@ impl CallControl for SizedByTicks {
     }
 
     fn look(&mut self, running: &RunningCall, _: &mut Vec<GrantChange>) -> Look {
-        Look { grant: running.grant, look_after: None, amendments: Vec::new(), why: "as it is" }
+        Look {
+            grant: running.grant,
+            look_after: None,
+            held_back: MilliCpu::ZERO,
+            amendments: Vec::new(),
+            why: "as it is",
+        }
     }
 
     fn close(&mut self, _: &CallOutcome, _: &mut Vec<GrantChange>) {}

@@ -145,7 +145,19 @@ impl Run<'_> {
         journal: &mut dyn TelemetrySink,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<RunOutput, RunError> {
-        let (mut assembled, foresight) = self.assemble()?;
+        let (assembled, foresight) = self.assemble()?;
+        self.play_assembled(assembled, foresight, reserved, workload, (journal, progress))
+    }
+
+    /// Plays the run with a policy that was built elsewhere, for instance one that is still learning.
+    pub(crate) fn play_assembled(
+        &self,
+        mut assembled: Assembled,
+        foresight: bool,
+        reserved: &Reserved,
+        workload: &mut dyn Workload,
+        (journal, progress): (&mut dyn TelemetrySink, &mut (dyn FnMut(u64) + Send)),
+    ) -> Result<RunOutput, RunError> {
         let cluster = size_cluster(reserved, self.load, self.scenario.node);
         let mut settings = simulator_settings(self.scenario, cluster);
         settings.foresight = foresight;

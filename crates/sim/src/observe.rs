@@ -22,7 +22,7 @@ pub(crate) struct LastObservation {
 
 impl Platform for Simulator<'_> {
     fn capabilities(&self) -> Capabilities {
-        let sizes_calls = self.settings.sizes_calls();
+        let sizes_calls = self.sizes_calls;
         Capabilities {
             cpu_live: true,
             memory_live: true,
@@ -76,9 +76,9 @@ impl Simulator<'_> {
         self.last_observation.taken_at = now;
         for call in self.calls.iter_mut() {
             call.catch_up(now);
-            let used = call.totals.cpu_used - call.observed_use;
-            call.observed_use = call.totals.cpu_used;
-            self.functions[call.function as usize].window.used += used;
+            let used = call.record.cpu_used - call.observed_use;
+            call.observed_use = call.record.cpu_used;
+            self.functions[call.record.function.index()].window.used += used;
         }
         let functions = (0..self.functions.len() as u32)
             .map(|function| self.function_view(function, window))
@@ -116,11 +116,11 @@ impl Simulator<'_> {
             allocation: state.allocation,
             concurrency: state.concurrency,
             ready: Instances::new(state.ready),
-            busy: Instances::new(state.ready - state.idle.len() as u32),
+            busy: Instances::new(state.ready - state.idle.len()),
             starting: Instances::new(state.starting),
             in_flight: state.running,
             queued: state.queue.len() as u32,
-            mean_concurrency: presence / nanos,
+            mean_concurrency: presence as f64 / nanos,
             arrivals,
             completions,
             cold_starts,
@@ -147,7 +147,7 @@ impl Simulator<'_> {
             receipt.accepted += 1;
         }
         let resizes = cpu != Setting::Keep || memory != Setting::Keep;
-        if self.settings.sizes_calls() && (resizes || concurrency != Setting::Keep) {
+        if self.sizes_calls && (resizes || concurrency != Setting::Keep) {
             receipt.refused.push("calls are sized one by one here".into());
         } else if resizes || concurrency != Setting::Keep {
             let state = &mut self.functions[function.index()];
@@ -190,14 +190,14 @@ impl Simulator<'_> {
             .collect();
         for instance in instances {
             let (node, held) = (self.instances[instance].node, self.instances[instance].held);
-            let free = self.nodes[node as usize].free();
+            let free = self.nodes[node as usize].free;
             let new = wanted.min(held + free);
             if new == held {
                 continue;
             }
             let before = Count::of(&self.instances[instance]);
-            self.nodes[node as usize].granted -= held;
-            self.nodes[node as usize].granted += new;
+            self.nodes[node as usize].release(held);
+            self.nodes[node as usize].hold(new);
             self.gauges.release(held, held);
             self.gauges.hold(new, new);
             self.hold_in_instance(instance, new);
@@ -209,16 +209,16 @@ impl Simulator<'_> {
     /// The calls of an instance run on its new size from now on.
     fn hold_in_instance(&mut self, instance: u32, held: Allocation) {
         self.instances[instance].held = held;
-        let calls = self.instances[instance].calls.clone();
+        let calls = self.instances[instance].calls.to_vec();
         for slot in calls {
             let now = self.now;
             let call = &mut self.calls[slot];
             call.catch_up(now);
             call.account(now);
             call.grant = held;
-            call.lowest = call.lowest.min(held);
-            call.highest = call.highest.max(held);
-            call.changes += 1;
+            call.record.lowest_grant = call.record.lowest_grant.min(held);
+            call.record.highest_grant = call.record.highest_grant.max(held);
+            call.record.changes += 1;
             self.schedule_turn(slot);
         }
         self.watch_memory(instance);

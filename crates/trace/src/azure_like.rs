@@ -412,6 +412,10 @@ impl Workload for AzureLike {
         self.inner.next_arrival()
     }
 
+    fn next_arrivals(&mut self, most: usize, into: &mut Vec<windfall_core::Arrival>) {
+        self.inner.next_arrivals(most, into);
+    }
+
     fn restart(&mut self, seed: Seed) {
         self.inner = generate(&self.settings, seed);
     }

@@ -17,6 +17,7 @@ use windfall_core::{
     Arrival, Duration, FunctionId, FunctionProfile, Seed, Timestamp, Trigger, Workload,
 };
 
+use crate::bucket_sort::BucketSort;
 use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
 
 /// Calls that are placed and sorted together, at most on average: 1 MiB of words.
@@ -88,6 +89,7 @@ pub(crate) struct Binned<C> {
     slices: u64,
     /// Packed arrivals of the slice at hand, latest first.
     packed: Vec<u64>,
+    sort: BucketSort,
     bin_start: Timestamp,
 }
 
@@ -110,6 +112,7 @@ impl<C: Counts> Binned<C> {
             slice: 0,
             slices: 0,
             packed: Vec::new(),
+            sort: BucketSort::default(),
             bin_start: Timestamp::ZERO,
         };
         workload.restart(seed);
@@ -148,7 +151,9 @@ impl<C: Counts> Binned<C> {
                 Place { function: count.function, start, end, packed: &mut self.packed };
             place.calls(&mut self.functions[count.function as usize], self.placement, calls);
         }
-        self.packed.sort_unstable_by(|a, b| b.cmp(a));
+        let (low, high) =
+            (start << FUNCTION_BITS, (end - 1) << FUNCTION_BITS | (MAX_FUNCTIONS - 1));
+        self.sort.largest_first(&mut self.packed, low, high);
         self.slice += 1;
         true
     }
@@ -259,7 +264,7 @@ impl<C: Counts> Workload for Binned<C> {
         Timestamp::ZERO + self.counts.bin() * u64::from(self.counts.bins())
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_arrival(&mut self) -> Option<Arrival> {
         let packed = loop {
             match self.packed.pop() {

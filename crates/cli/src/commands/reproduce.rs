@@ -2,6 +2,8 @@
 //! prints a table, and leaves a page and the numbers behind it.
 
 mod ece471;
+mod faasrm;
+mod knative_concurrency;
 mod simppo;
 
 use std::path::PathBuf;
@@ -25,6 +27,10 @@ pub(crate) struct Arguments {
 enum Command {
     /// The course project's scaling environment, its algorithms and its rewards
     Ece471(ece471::Arguments),
+    /// FaaSRM's sizes by a learned score network, its simulator, and the honest benchmark
+    Faasrm(faasrm::Arguments),
+    /// Knative's concurrency limit, found by load tests
+    KnativeConcurrency(knative_concurrency::Arguments),
     /// Many agents on shared nodes: training, online performance, growth to 110 functions, faults, chains
     Simppo(simppo::Arguments),
 }
@@ -72,8 +78,11 @@ impl Common {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
-        Command::Ece471(arguments) => ece471::run(arguments)?,
-        Command::Simppo(arguments) => simppo::run(arguments)?,
+        Command::Ece471(arguments) => ece471::run(arguments),
+        Command::Faasrm(arguments) => faasrm::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::KnativeConcurrency(arguments) => {
+            knative_concurrency::run(arguments).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Simppo(arguments) => simppo::run(arguments).map(|()| ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@
 
 use windfall_core::Seed;
 
+use super::eight_choices::EightChoices;
 use super::loss::{Loss, centre_and_scale, value_rows};
 use super::{AdvantageNormalisation, Batch, Half, PpoSettings, Sums, standardise};
 use crate::advantages::{StepEnd, ValuedStep, advantages};
@@ -57,6 +58,7 @@ pub struct PpoAgent {
     critic_observations: Moments,
     returns: Moments,
     choice: Choice,
+    choices: EightChoices,
     /// Of the actor's rows, as of the last update.
     scaling: Scaling,
     row: Vec<f32>,
@@ -84,6 +86,7 @@ impl PpoAgent {
             critic_observations: Moments::new(critic_inputs),
             returns: Moments::new(1),
             choice: Choice::new(actions),
+            choices: EightChoices::new(actions),
             scaling: Moments::new(inputs).scaling(),
             row: vec![0.0; inputs],
             updates: 0,
@@ -241,7 +244,7 @@ impl PpoAgent {
         actor.network.forward(&input, &mut actor.room);
         critic.network.forward(&critic_input, &mut critic.room);
         let rooms = (&mut actor.room, &mut critic.room);
-        loss.write(batch, chosen, rooms, &mut self.choice, sums);
+        loss.write(batch, chosen, rooms, &mut self.choices, sums);
         let mut squares = 0.0;
         for (half, input) in [(&mut *actor, &input), (&mut *critic, &critic_input)] {
             half.network.backward(input, &mut half.room, &mut half.gradients);
