@@ -13,6 +13,8 @@
 //! | `ensure-scaling`   | tick    | square-root staffing, packed                         | ENSURE (ACSOS'20) |
 //! | `queueing`         | tick    | M/M/c staffing one cold start ahead                  | Erlang; Halfin and Whitt |
 //! | `keep-alive`       | tick    | idle instances stay for a fixed time                 | OpenWhisk, Azure |
+//! | `hybrid-histogram` | tick    | pre-warm and keep alive by the histogram of idle times | Shahrad et al. (ATC'20) |
+//! | `windfall-scaling` | tick    | hold, release or start ahead by hazard and price     | ours |
 //!
 //! Each policy is one file that opens with its rule and a worked number. What they share has a definition
 //! of its own and is tested against closed forms: [`QuantileWindow`], [`LineFit`], [`Holt`],
@@ -33,7 +35,9 @@ mod fixed;
 mod greedy;
 mod histogram;
 mod holt;
+mod hybrid_histogram;
 mod keep_alive;
+mod level_track;
 mod libra;
 mod line_fit;
 mod oracle;
@@ -42,6 +46,7 @@ mod per_function;
 mod quantile_window;
 mod queueing;
 mod safeguard_random;
+mod windfall_scaling;
 
 pub use demand_profile::{DemandProfile, Trust};
 pub use ensure::{Ensure, EnsureSettings};
@@ -51,6 +56,7 @@ pub use fixed::Fixed;
 pub use greedy::{Greedy, GreedySettings};
 pub use histogram::{Histogram, HistogramSettings};
 pub use holt::Holt;
+pub use hybrid_histogram::{HybridHistogram, HybridHistogramSettings};
 pub use keep_alive::{KeepAlive, KeepAliveSettings};
 pub use libra::{Libra, LibraSettings};
 pub use line_fit::LineFit;
@@ -60,6 +66,7 @@ pub use per_function::PerFunction;
 pub use quantile_window::QuantileWindow;
 pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
+pub use windfall_scaling::{GapCounts, WindfallScaling, WindfallScalingSettings};
 
 /// The policy that the guide builds, compiled and run as it is printed there.
 #[cfg(doctest)]

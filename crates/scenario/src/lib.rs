@@ -2,6 +2,7 @@
 //! a run plays one policy on one load and seed; a sweep plays them all, in parallel and in a fixed order.
 
 pub mod cluster;
+pub mod frontier;
 pub mod registry;
 pub mod run;
 pub mod settings;

@@ -2,12 +2,14 @@
 
 use windfall_control::CallLoop;
 use windfall_control::call_safeguards::{Faasrm, Floor, SlackBudget};
-use windfall_control::safeguards::{Capacity, FlapBudget, Limits, RateOfChange, StaleObservation};
+use windfall_control::safeguards::{
+    Capacity, FlapBudget, Limits, RateOfChange, StaleObservation, StartsPerTick,
+};
 use windfall_core::peak_range::PeakSettings;
 use windfall_core::{CallPolicy, CallSafeguard, CallSafeguardChain, Policy, SafeguardChain, Seed};
 use windfall_policy::{
-    Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
-    SafeguardRandom,
+    Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
+    Queueing, SafeguardRandom, WindfallScaling,
 };
 
 /// Settings of one policy as written in a scenario, or nothing for its defaults.
@@ -23,6 +25,9 @@ pub struct Assembled {
     pub tick: Option<Box<dyn Policy>>,
     /// Judges those wishes.
     pub tick_safeguards: SafeguardChain,
+    /// Whether its ticks are told every change of the number of calls in the system. Such a policy knows
+    /// what idle instances are worth, so its pre-warming never pushes one out.
+    pub sees_presence: bool,
 }
 
 impl Assembled {
@@ -74,6 +79,7 @@ fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
         call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
+        sees_presence: false,
     }
 }
 
@@ -88,6 +94,24 @@ fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> A
             Box::new(FlapBudget::default()),
             Box::new(Capacity::default()),
         ]),
+        ..sizes_calls(call)
+    }
+}
+
+/// A policy that starts and stops single instances by the gaps between calls. One that pre-warms a timer
+/// of a minute turns 120 times an hour by design, so its flap budget is wide; what it may start at once is
+/// bounded over all functions.
+fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> Assembled {
+    Assembled {
+        tick: Some(Box::new(tick)),
+        tick_safeguards: SafeguardChain::new(vec![
+            Box::new(StaleObservation::default()),
+            Box::new(Limits::default()),
+            Box::new(StartsPerTick::default()),
+            Box::new(FlapBudget::new(240)),
+            Box::new(Capacity::default()),
+        ]),
+        sees_presence: true,
         ..sizes_calls(call)
     }
 }
@@ -163,6 +187,20 @@ pub const REGISTRY: &[PolicyEntry] = &[
         foresight: false,
         by_default: false,
         build: |parts| Ok(also_ticks(Fixed, KeepAlive::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "hybrid-histogram",
+        summary: "unloads after a call and loads before the next, by its idle times; fixed sizes",
+        foresight: false,
+        by_default: false,
+        build: |parts| Ok(scales_instances(Fixed, HybridHistogram::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "windfall-scaling",
+        summary: "holds, releases or starts ahead by hazard and price of memory; fixed sizes",
+        foresight: false,
+        by_default: false,
+        build: |parts| Ok(scales_instances(Fixed, WindfallScaling::new(parts.settings()?))),
     },
 ];
 

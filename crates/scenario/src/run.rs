@@ -134,11 +134,47 @@ impl Run<'_> {
         journal: &mut dyn TelemetrySink,
         progress: &mut dyn FnMut(u64),
     ) -> Result<RunOutput, RunError> {
-        let (mut assembled, foresight) = self.assemble()?;
         let cluster = size_cluster(reserved, self.load, self.scenario.node);
+        self.play_on(cluster, workload, journal, progress)
+    }
+
+    /// Plays the run on machines that are given.
+    pub fn play_on(
+        &self,
+        cluster: Cluster,
+        workload: &mut dyn Workload,
+        journal: &mut dyn TelemetrySink,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<RunOutput, RunError> {
+        let (assembled, foresight) = self.assemble()?;
+        self.play_with((assembled, foresight), cluster, workload, journal, progress)
+    }
+
+    /// Plays the run with a policy that was put together elsewhere; the name is only a label then.
+    pub fn play_assembled(
+        &self,
+        assembled: Assembled,
+        cluster: Cluster,
+        workload: &mut dyn Workload,
+        journal: &mut dyn TelemetrySink,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<RunOutput, RunError> {
+        self.play_with((assembled, false), cluster, workload, journal, progress)
+    }
+
+    fn play_with(
+        &self,
+        (mut assembled, foresight): (Assembled, bool),
+        cluster: Cluster,
+        workload: &mut dyn Workload,
+        journal: &mut dyn TelemetrySink,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<RunOutput, RunError> {
         let mut settings = simulator_settings(self.scenario, cluster);
         settings.foresight = foresight;
         settings.keep_steps = self.keep_steps;
+        settings.tells_presence = assembled.sees_presence;
+        settings.prewarm_evicts = !assembled.sees_presence;
         let names: Vec<String> =
             workload.functions().iter().map(|function| function.name.clone()).collect();
         let mut sink = Everyone {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use windfall_core::{
-    Allocation, CallDemand, CallId, CallPlan, ColdStart, Duration, FunctionProfile, Timestamp,
+    Allocation, CallDemand, CallId, CallPlan, ColdStart, Duration, FunctionProfile, PresenceStep,
+    Timestamp, Worth,
 };
 
 use crate::call::Earlier;
@@ -54,6 +55,8 @@ pub(crate) struct Function {
     pub(crate) keep_alive: Duration,
     /// Instances that a tick has asked for.
     pub(crate) wished: Option<u32>,
+    /// What its longest idle instance is worth to whoever looks for room; least goes first.
+    pub(crate) worth: Worth,
     pub(crate) cold_start: ColdStart,
     /// First node of the home-invoker walk.
     pub(crate) home: u32,
@@ -70,6 +73,8 @@ pub(crate) struct Function {
     /// The reminder of the end of the longest idle instance's keep-alive.
     pub(crate) expiry: Token,
     pub(crate) window: Window,
+    /// Changes of the number of calls in the system since the last observation, if they are told.
+    pub(crate) presence: Vec<PresenceStep>,
     presence_at: Timestamp,
 }
 
@@ -81,6 +86,7 @@ impl Function {
             concurrency: settings.concurrency,
             keep_alive: settings.keep_alive,
             wished: None,
+            worth: Worth::default(),
             cold_start: profile.cold_start,
             home,
             queue: VecDeque::new(),
@@ -92,6 +98,7 @@ impl Function {
             running: 0,
             expiry: Token::NONE,
             window: Window::default(),
+            presence: Vec::new(),
             presence_at: Timestamp::ZERO,
         }
     }
@@ -101,6 +108,12 @@ impl Function {
         let present = f64::from(self.running) + self.queue.len() as f64;
         self.window.presence += present * now.since(self.presence_at).as_nanos() as f64;
         self.presence_at = now;
+    }
+
+    /// Keeps for the next observation how many calls are in the system from `now` on.
+    pub(crate) fn tell_presence(&mut self, now: Timestamp) {
+        let calls = self.running + self.queue.len() as u32;
+        self.presence.push(PresenceStep { at: now, calls });
     }
 
     /// Takes out what was counted since the last time.

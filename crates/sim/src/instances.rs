@@ -2,7 +2,7 @@
 //! instances are sized and shared; there calls wait in the function's queue for a free place.
 
 use windfall_core::{
-    Allocation, CallDecision, CallSafeguardChain, Duration, MilliCpu, Start, Timestamp,
+    Allocation, CallDecision, CallSafeguardChain, Duration, MilliCpu, Start, Timestamp, Worth,
 };
 
 use crate::event_queue::{Event, Token};
@@ -79,9 +79,25 @@ impl Simulator<'_> {
             if (state.granted + state.idle + need).fits(state.limit) {
                 return;
             }
-            let Some(&instance) = state.idle_instances.first() else { return };
+            let Some(instance) = self.least_worth(node) else { return };
             self.stop_instance(instance);
         }
+    }
+
+    /// The idle instance of `node` that goes first: of least worth where ticks have said what they are
+    /// worth, the longest idle one among equals.
+    fn least_worth(&self, node: u32) -> Option<u32> {
+        let idle = &self.nodes[node as usize].idle_instances;
+        if !self.knows_worth {
+            return idle.first().copied();
+        }
+        idle.iter().copied().min_by_key(|&instance| self.claim_to_stay(instance))
+    }
+
+    /// Compared between idle instances when one must go: the smallest claim goes.
+    fn claim_to_stay(&self, instance: u32) -> (Worth, Timestamp, u32) {
+        let state = &self.instances[instance];
+        (self.functions[state.function as usize].worth, state.idle_since, instance)
     }
 
     /// An instance is gone with everything it held; its calls have left before.
@@ -188,7 +204,7 @@ impl Simulator<'_> {
         let Some(wished) = self.functions[function as usize].wished else { return };
         let present = |state: &crate::function::Function| state.ready + state.starting;
         while present(&self.functions[function as usize]) < wished {
-            if !self.start_without_call(function) {
+            if !self.start_without_call(function, false) {
                 break;
             }
         }
@@ -203,8 +219,10 @@ impl Simulator<'_> {
         self.watch_keep_alive(function);
     }
 
-    /// Starts an instance ahead of any call; false if no node has room.
-    fn start_without_call(&mut self, function: u32) -> bool {
+    /// Starts an instance that no call is bound to; false if no node has room. Idle instances give way
+    /// to one that a call waits for. One that is only expected to be needed must not push out what
+    /// another function needs a second later: pre-warming that evicts feeds on itself.
+    fn start_without_call(&mut self, function: u32, is_awaited: bool) -> bool {
         let sizes_calls = self.settings.sizes_calls();
         let held = if sizes_calls {
             let memory = self.functions[function as usize].reservation.memory;
@@ -212,7 +230,8 @@ impl Simulator<'_> {
         } else {
             self.functions[function as usize].allocation
         };
-        let Some(node) = self.node_for_instance(function, held) else { return false };
+        let evicts = is_awaited || (sizes_calls && self.settings.prewarm_evicts);
+        let Some(node) = self.node_for_instance(function, held, evicts) else { return false };
         let instance = self.begin_instance(function, node, held);
         self.instances[instance].prewarms = sizes_calls;
         if sizes_calls {
@@ -249,23 +268,29 @@ impl Simulator<'_> {
         self.cold_noise.cold_start(law, u64::MAX - self.prewarmed)
     }
 
-    fn node_for_instance(&mut self, function: u32, held: Allocation) -> Option<u32> {
+    fn node_for_instance(&mut self, function: u32, held: Allocation, evicts: bool) -> Option<u32> {
         loop {
             let node = match self.settings.placement {
                 Placement::LeastLoaded => self.least_loaded(held),
                 Placement::HomeInvoker | Placement::CoverageAware => self.home_walk(function, held),
             };
+            if !evicts {
+                return node.filter(|&node| self.fits_beside_idle(node, held));
+            }
             if node.is_some() || self.settings.scale_out == ScaleOut::OnTick {
                 return node;
             }
-            // Idle instances give way, longest idle first.
-            let longest = self
-                .nodes
-                .iter()
-                .filter_map(|node| node.idle_instances.first().copied())
-                .min_by_key(|&instance| (self.instances[instance].idle_since, instance))?;
-            self.stop_instance(longest);
+            let nodes = 0..self.nodes.len() as u32;
+            let least = nodes
+                .filter_map(|node| self.least_worth(node))
+                .min_by_key(|&instance| self.claim_to_stay(instance))?;
+            self.stop_instance(least);
         }
+    }
+
+    fn fits_beside_idle(&self, node: u32, held: Allocation) -> bool {
+        let state = &self.nodes[node as usize];
+        (state.granted + state.idle + held).fits(state.limit)
     }
 
     // ---- Platforms whose instances are sized and shared -------------------------------------------
@@ -297,12 +322,12 @@ impl Simulator<'_> {
         let state = &self.functions[function as usize];
         let coming = state.starting as usize * state.concurrency as usize;
         let is_needed = match self.settings.scale_out {
-            ScaleOut::PerCall => state.queue.len() > coming,
+            ScaleOut::PerCall | ScaleOut::OnMiss => state.queue.len() > coming,
             ScaleOut::OnTick => state.ready + state.starting == 0 && !state.queue.is_empty(),
         };
         if is_needed {
             self.functions[function as usize].window.cold_starts += 1;
-            self.start_without_call(function);
+            self.start_without_call(function, true);
         }
     }
 

@@ -214,6 +214,9 @@ impl Simulator<'_> {
         let function = &mut self.functions[function as usize];
         function.note_presence(now);
         function.running -= 1;
+        if self.settings.tells_presence {
+            function.tell_presence(now);
+        }
     }
 
     fn leave_instance(&mut self, slot: u32, instance: u32) {

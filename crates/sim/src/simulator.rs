@@ -51,6 +51,8 @@ pub struct Simulator<'a> {
     next_interval: Timestamp,
     arrived: u64,
     pub(crate) prewarmed: u64,
+    /// Whether a tick has said what idle instances are worth.
+    pub(crate) knows_worth: bool,
     events: u64,
     // Lists that are filled and emptied within one event, kept to spare allocations.
     pub(crate) changes: Vec<GrantChange>,
@@ -93,6 +95,7 @@ impl<'a> Simulator<'a> {
             next_interval: Timestamp::ZERO,
             arrived: 0,
             prewarmed: 0,
+            knows_worth: false,
             events: 0,
             changes: Vec::new(),
             claims: Vec::new(),
@@ -134,6 +137,7 @@ impl<'a> Simulator<'a> {
         self.next_interval = Timestamp::ZERO + self.settings.interval;
         self.arrived = 0;
         self.prewarmed = 0;
+        self.knows_worth = false;
         self.events = 0;
         self.plan_faults();
     }

@@ -26,12 +26,13 @@ pub mod quantiles;
 mod source;
 mod summary;
 mod table;
+mod times_only;
 
 pub use azure_like::AzureLikeSettings;
 pub use binned::Placement;
 pub use detect::{Detected, TraceKind, detect};
 pub use error::TraceError;
 pub use minute_counts::Caps;
-pub use options::ReadOptions;
+pub use options::{Needs, Part, ReadOptions};
 pub use source::{Opened, Source};
 pub use summary::{OfferedLoad, TraceSummary, offered_load, summarise};

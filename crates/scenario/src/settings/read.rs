@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use toml::de::{DeTable, DeValue};
 use windfall_core::{Allocation, Duration, Seed};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
-use windfall_trace::{AzureLikeSettings, Caps, Placement as InMinute, ReadOptions, Source};
+use windfall_trace::{
+    AzureLikeSettings, Caps, Needs, Part, Placement as InMinute, ReadOptions, Source,
+};
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
@@ -102,10 +104,15 @@ fn read_options(
     let window = table.list("window_minutes", "two whole numbers", problems, whole);
     let busy = table.number("cap_busy", 0.01..=1e6, problems);
     let busy_in_a_minute = table.number("cap_busy_in_a_minute", 0.01..=1e6, problems);
-    let caps = (busy.is_some() || busy_in_a_minute.is_some()).then(|| Caps {
+    let calls_per_second = table.number("cap_calls_per_second", 1e-6..=1e9, problems);
+    let has_caps = busy.is_some() || busy_in_a_minute.is_some() || calls_per_second.is_some();
+    let caps = has_caps.then(|| Caps {
         busy: busy.unwrap_or(1e6),
         busy_in_a_minute: busy_in_a_minute.unwrap_or(1e6),
+        calls_per_second,
     });
+    let parts = [("train", Part::Train), ("test", Part::Test)];
+    let needs = [("modelled", Needs::Modelled), ("times-only", Needs::TimesOnly)];
     ReadOptions {
         placement: placement.unwrap_or(usual.placement),
         caps,
@@ -118,6 +125,8 @@ fn read_options(
             .map(|functions| functions as usize),
         without_busiest: table.truth("without_busiest", problems).unwrap_or(usual.without_busiest),
         skip_incomplete: table.truth("skip_incomplete", problems).unwrap_or(usual.skip_incomplete),
+        part: table.choice("part", &parts, problems),
+        needs: table.choice("needs", &needs, problems).unwrap_or(usual.needs),
     }
 }
 
@@ -152,7 +161,11 @@ fn platform(mut table: Table<'_, '_>, problems: &mut Problems) -> PlatformSettin
         ("least-loaded", Placement::LeastLoaded),
         ("coverage-aware", Placement::CoverageAware),
     ];
-    let scale_outs = [("per-call", ScaleOut::PerCall), ("on-tick", ScaleOut::OnTick)];
+    let scale_outs = [
+        ("per-call", ScaleOut::PerCall),
+        ("on-miss", ScaleOut::OnMiss),
+        ("on-tick", ScaleOut::OnTick),
+    ];
     let settings = PlatformSettings {
         placement: table.choice("placement", &placements, problems).unwrap_or(usual.placement),
         scale_out: table.choice("scale_out", &scale_outs, problems).unwrap_or(usual.scale_out),

@@ -1,0 +1,1 @@
+//! A frontier as text and as a page.
