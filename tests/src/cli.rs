@@ -2,7 +2,9 @@
 
 mod bad_request;
 mod bad_trace;
+mod checkpoints;
 mod comparison;
+mod environments;
 mod golden;
 mod journals;
 pub(crate) mod program;

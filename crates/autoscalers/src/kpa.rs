@@ -1,4 +1,4 @@
-//! Knative's pod autoscaler (KPA), as in Knative Serving v1.21 (module v0.50.0).
+//! Knative's pod autoscaler (KPA), as in Knative Serving v1.23 (module v0.50.0).
 //!
 //! ```text
 //!   1 s                           2 s                                  on every wish

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windfall_core::Duration;
+use windfall_rl::Split;
 use windfall_scenario::Scenario;
 use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
 
 use crate::commands::compare;
 use crate::commands::{
-    bench, completions, conformance, explain, policies, report, simulate, trace,
+    bench, completions, conformance, env, explain, policies, policy, report, reproduce, simulate,
+    trace,
 };
 
 /// A learning resource manager for serverless platforms.
@@ -38,8 +40,14 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     /// Measure Windfall itself
     Bench(bench::Arguments),
+    /// Repeat a published experiment and set our numbers beside its own
+    Reproduce(reproduce::Arguments),
     /// Replay recorded decisions of a real autoscaler through ours
     Conformance(conformance::Arguments),
+    /// Act in an environment from any language, one JSON line at a time
+    Env(env::Arguments),
+    /// Look into trained policies
+    Policy(policy::Arguments),
     /// List the policies
     Policies(policies::Arguments),
     /// Print a completion script for a shell
@@ -58,6 +66,28 @@ pub(crate) enum Format {
     Csv,
     /// For documents
     Markdown,
+}
+
+/// Which part of an environment's world is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// What learners learn from
+    #[default]
+    Training,
+    /// What the best checkpoint is chosen by
+    Validation,
+    /// What is reported
+    Test,
+}
+
+impl From<Part> for Split {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Training => Self::Training,
+            Part::Validation => Self::Validation,
+            Part::Test => Self::Test,
+        }
+    }
 }
 
 /// Which world is run. Flags change what the scenario file says.

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod commands;
+mod environments;
 mod output;
 mod progress;
 
@@ -22,7 +23,10 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Conformance(arguments) => commands::conformance::run(&arguments),
+        Command::Env(arguments) => commands::env::run(&arguments),
+        Command::Policy(arguments) => commands::policy::run(&arguments),
         Command::Policies(arguments) => commands::policies::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
     };

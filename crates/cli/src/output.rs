@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use windfall_rl::CheckpointError;
 use windfall_scenario::RunError;
 use windfall_scenario::sweep::SweepError;
 use windfall_telemetry::JournalError;
@@ -110,6 +111,8 @@ fn hint(cause: &(dyn Error + 'static)) -> Option<&'static str> {
         error.hint()
     } else if let Some(error) = cause.downcast_ref::<SweepError>() {
         error.hint()
+    } else if let Some(error) = cause.downcast_ref::<CheckpointError>() {
+        Some(error.hint())
     } else if let Some(ExplainError::Journal(error)) = cause.downcast_ref() {
         error.hint()
     } else {

@@ -13,6 +13,15 @@ pub(crate) fn calls(total: u64) -> ProgressBar {
     bar
 }
 
+/// A bar over a known number of rounds.
+pub(crate) fn rounds(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{bar:24} {percent:>3} %  {pos} of {len} rounds  {per_sec}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A counter of calls where the total is not known.
 pub(crate) fn counter(message: &'static str) -> ProgressBar {
     let bar = ProgressBar::new_spinner();

@@ -14,7 +14,7 @@ use windfall_rl::bench::measure;
 fn main() -> Result<(), serde_json::Error> {
     let start = Instant::now();
     let clock = || start.elapsed().as_secs_f64();
-    let measurements = measure(|| Ece471::new(Settings::default()), 21, &clock);
+    let measurements = measure(|| Ece471::new(Settings::default()), 21, &clock, &mut || ());
     println!("{}", serde_json::to_string_pretty(&measurements)?);
     Ok(())
 }

@@ -24,6 +24,7 @@
 //! original; here it is illegal in both modes.
 
 pub mod baselines;
+pub mod entries;
 pub mod environment;
 pub mod exploration;
 pub mod optimum;

@@ -1,3 +1,4 @@
 //! Published systems rebuilt: their environments, their golden scores, their learners.
 
 pub mod ece471;
+pub mod faasrm;

@@ -37,15 +37,17 @@ pub struct Measurements {
     pub score64_p99_us: f64,
 }
 
-/// Measures everything on one thread, on environments that `make` makes.
+/// Measures everything on one thread, on environments that `make` makes. `tick` is called after every
+/// round of PPO, which is where the time goes.
 pub fn measure<E: Environment>(
     make: impl Fn() -> E,
     rounds: usize,
     clock: Clock<'_>,
+    tick: &mut dyn FnMut(),
 ) -> Measurements {
     let one = steps_per_second(vec![make()], 200_000, rounds, clock);
     let many = steps_per_second((0..256).map(|_| make()).collect(), 800, rounds, clock);
-    let (samples, update, ratio) = ppo((0..8).map(|_| make()).collect(), rounds, clock);
+    let (samples, update, ratio) = ppo((0..8).map(|_| make()).collect(), rounds, clock, tick);
     let (policy, score) = (policy_latency(clock), score_latency(clock));
     Measurements {
         env_steps_per_s: one,
@@ -87,7 +89,12 @@ fn steps_per_second<E: Environment>(
 }
 
 /// Samples per second, seconds of an update phase, its ratio to the bare products.
-fn ppo<E: Environment>(environments: Vec<E>, rounds: usize, clock: Clock<'_>) -> (f64, f64, f64) {
+fn ppo<E: Environment>(
+    environments: Vec<E>,
+    rounds: usize,
+    clock: Clock<'_>,
+    tick: &mut dyn FnMut(),
+) -> (f64, f64, f64) {
     const SAMPLES: usize = 2048;
     let settings = PpoSettings { steps: SAMPLES / environments.len(), ..PpoSettings::default() };
     let updates = SAMPLES / settings.minibatch * settings.epochs;
@@ -105,6 +112,7 @@ fn ppo<E: Environment>(environments: Vec<E>, rounds: usize, clock: Clock<'_>) ->
         bare = bare.min(clock() - learned);
         whole = whole.min(learned - start);
         update = update.min(learned - gathered);
+        tick();
     }
     #[expect(clippy::cast_precision_loss, reason = "two thousand")]
     (SAMPLES as f64 / whole, update, update / bare)

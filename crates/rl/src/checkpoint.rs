@@ -4,6 +4,8 @@
 //! so the file opens in Python. The header is one JSON text in the file's metadata. Random generators are
 //! not stored: every stream is derived anew from the seed and the number of the iteration.
 
+mod contents;
+mod decider;
 mod header;
 mod parts;
 
@@ -13,6 +15,7 @@ use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
+pub use contents::{Contents, Normalised, Stored};
 pub use header::{FORMAT, Header};
 
 /// The key of our header in the metadata.

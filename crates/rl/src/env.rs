@@ -98,6 +98,11 @@ pub trait Environment: Send {
         allowed.fill(true);
     }
 
+    /// What else is worth knowing about the present state, by name; for people, not for learners.
+    fn info(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// What survives a reset. Nothing, in a well-made environment; faithful copies of others have it.
     fn memory(&self) -> Vec<i64> {
         Vec::new()
@@ -122,6 +127,10 @@ impl<E: Environment + ?Sized> Environment for Box<E> {
 
     fn mask(&self, allowed: &mut [bool]) {
         (**self).mask(allowed);
+    }
+
+    fn info(&self) -> Vec<(&'static str, f64)> {
+        (**self).info()
     }
 
     fn memory(&self) -> Vec<i64> {

@@ -14,6 +14,8 @@
 //! | networks, gradients, Adam | [`net`] |
 //! | a trained policy without allocation | [`policy`] |
 //! | files | [`checkpoint`] |
+//! | an algorithm or an environment by its name | [`any_learner`], [`catalogue`] |
+//! | an environment for other languages | [`conversation`] |
 //!
 //! The same seed gives the same bytes, on any number of threads and with or without AVX2. Every random
 //! stream is derived from the seed, a name and the number of the iteration, so a checkpoint needs no
@@ -21,9 +23,12 @@
 
 pub mod advantages;
 pub mod algorithms;
+pub mod any_learner;
 pub mod bench;
+pub mod catalogue;
 pub mod categorical;
 pub mod checkpoint;
+pub mod conversation;
 pub mod env;
 pub mod learner;
 pub mod net;
@@ -37,6 +42,8 @@ pub mod rollout;
 pub mod schedule;
 pub mod toy;
 
+pub use any_learner::{AnySettings, Kind};
+pub use catalogue::{Entry, Split};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use env::{End, Environment, Feature, Spec, Step, VectorEnv};
 pub use learner::{IterationReport, Learner};

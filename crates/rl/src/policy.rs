@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windfall_core::Seed;
 
 use crate::categorical::best;
-use crate::env::Environment;
+use crate::env::{Environment, Spec};
 use crate::net::{Activations, Mlp};
 use crate::normalise::Scaling;
 
@@ -110,8 +110,8 @@ pub struct Grid {
 
 impl Grid {
     /// `levels[i]` values for feature `i`, its ends included; 1 ignores the feature.
-    pub fn new(environment: &impl Environment, levels: &[u32]) -> Self {
-        let features = environment.spec().features.iter().zip(levels);
+    pub fn new(spec: &Spec, levels: &[u32]) -> Self {
+        let features = spec.features.iter().zip(levels);
         Self { features: features.map(|(f, levels)| (f.low, f.high, *levels)).collect() }
     }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn cells_are_told_apart_by_the_features_that_count() {
-        let grid = Grid::new(&Identity::new(), &[2, 3, 1]);
+        let grid = Grid::new(Identity::new().spec(), &[2, 3, 1]);
         assert_eq!(grid.cell(&[0.0, 0.0, 0.7]), 0);
         assert_eq!(grid.cell(&[0.0, 0.5, 0.1]), 1);
         assert_eq!(grid.cell(&[1.0, 1.0, 0.0]), 5);

@@ -2,8 +2,29 @@
 
 use windfall_core::Seed;
 
+use crate::catalogue::{Entry, twenty};
 use crate::env::{End, Environment, Spec, Step};
 use crate::random::Draw;
+
+/// The two tasks, by their ids.
+pub const ENTRIES: [Entry; 2] = [
+    Entry {
+        id: "toy/Identity-v0",
+        summary: "a trivial task: name the action that is asked for",
+        make: |_| Box::new(Identity::new()),
+        panel: |split| twenty(|_| Box::new(Identity::new()), split),
+        suggested: |_, _| None,
+        environments: 8,
+    },
+    Entry {
+        id: "toy/Corridor-v0",
+        summary: "a trivial task: five places in a row, the far end pays",
+        make: |_| Box::new(Corridor::new()),
+        panel: |_| vec![Box::new(Corridor::new())],
+        suggested: |_, _| None,
+        environments: 8,
+    },
+];
 
 /// Says which of the actions is asked for; one point for each right answer, eight questions an episode.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Where the pure parts are put together: a scenario names a workload, a cluster, policies and seeds;
 //! a run plays one policy on one load and seed; a sweep plays them all, in parallel and in a fixed order.
 
+pub mod checkpoint_policy;
 pub mod cluster;
 pub mod frontier;
 pub mod registry;

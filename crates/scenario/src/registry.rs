@@ -1,5 +1,7 @@
 //! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
 
+mod incumbents;
+
 use windfall_control::CallLoop;
 use windfall_control::call_safeguards::{Faasrm, Floor, SlackBudget};
 use windfall_control::safeguards::{
@@ -11,6 +13,8 @@ use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
     Queueing, SafeguardRandom, WindfallScaling,
 };
+
+pub(crate) use incumbents::read_manifest;
 
 /// Settings of one policy as written in a scenario, or nothing for its defaults.
 pub type PolicyTable = Option<toml::Table>;
@@ -28,6 +32,9 @@ pub struct Assembled {
     /// Whether its ticks are told every change of the number of calls in the system. Such a policy knows
     /// what idle instances are worth, so its pre-warming never pushes one out.
     pub sees_presence: bool,
+    /// Where calls are sized one by one the first half decides alone: the second would only resize
+    /// instances, and there every call brings its own size.
+    pub ticks_resize_only: bool,
 }
 
 impl Assembled {
@@ -73,13 +80,14 @@ impl Parts<'_> {
 struct NoSettings {}
 
 /// A policy that only sizes calls.
-fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
+pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
     Assembled {
         call: Box::new(call),
         call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
         sees_presence: false,
+        ticks_resize_only: false,
     }
 }
 
@@ -202,6 +210,10 @@ pub const REGISTRY: &[PolicyEntry] = &[
         by_default: false,
         build: |parts| Ok(scales_instances(Fixed, WindfallScaling::new(parts.settings()?))),
     },
+    incumbents::KPA,
+    incumbents::HPA,
+    incumbents::VPA,
+    incumbents::AUTOPILOT,
 ];
 
 /// Safeguards that a scenario can put around every policy, with one line for lists.

@@ -5,10 +5,12 @@ use windfall_core::{
     Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, IntervalRecord, PlatformError,
     Seed, TelemetrySink, TickRecord, Timestamp, Workload,
 };
+use windfall_rl::CheckpointError;
 use windfall_sim::{Cluster, Ledger, Settings, Simulator};
 use windfall_telemetry::{RunDetail, RunLabel, RunMetrics, RunSummary};
 use windfall_trace::{TraceError, offered_load};
 
+use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::cluster::{Reserved, size_cluster};
 use crate::registry::{Assembled, call_safeguard, entry, names};
 use crate::settings::Scenario;
@@ -36,6 +38,14 @@ pub enum RunError {
         /// What it says.
         problem: String,
     },
+    /// Fatal: a checkpoint that was to be the policy cannot be it.
+    #[error("checkpoint {file}: {source}")]
+    Checkpoint {
+        /// Where it is.
+        file: String,
+        /// Why not.
+        source: CheckpointError,
+    },
     /// Fatal: the platform gave up.
     #[error(transparent)]
     Platform(#[from] PlatformError),
@@ -50,6 +60,7 @@ impl RunError {
         match self {
             Self::Trace(error) => error.hint(),
             Self::UnknownPolicy { .. } => Some("`windfall policies` lists them"),
+            Self::Checkpoint { source, .. } => Some(source.hint()),
             Self::PolicySettings { .. } | Self::Platform(_) | Self::Unbalanced(_) => None,
         }
     }
@@ -60,7 +71,7 @@ impl RunError {
 pub struct Run<'a> {
     /// In which world.
     pub scenario: &'a Scenario,
-    /// With which policy.
+    /// With which policy: a name, or the file of a checkpoint.
     pub policy: &'a str,
     /// At which load.
     pub load: f64,
@@ -172,6 +183,9 @@ impl Run<'_> {
     ) -> Result<RunOutput, RunError> {
         let mut settings = simulator_settings(self.scenario, cluster);
         settings.foresight = foresight;
+        if assembled.ticks_resize_only && settings.sizes_calls() {
+            assembled.tick = None;
+        }
         settings.keep_steps = self.keep_steps;
         settings.tells_presence = assembled.sees_presence;
         settings.prewarm_evicts = !assembled.sees_presence;
@@ -212,7 +226,7 @@ impl Run<'_> {
 
     /// What tells this run from others.
     pub fn label(&self) -> RunLabel {
-        RunLabel { policy: self.policy.to_owned(), load: self.load, seed: self.seed }
+        RunLabel { policy: label(self.policy).to_owned(), load: self.load, seed: self.seed }
     }
 
     fn assemble(&self) -> Result<(Assembled, bool), RunError> {
@@ -224,15 +238,22 @@ impl Run<'_> {
     }
 
     fn assemble_policy(&self, name: &str) -> Result<(Assembled, bool), RunError> {
+        if is_checkpoint(name) {
+            let opened = open(name).and_then(|opened| opened.assemble(self.policy_seed()));
+            let failed = |source| RunError::Checkpoint { file: name.to_owned(), source };
+            return Ok((opened.map_err(failed)?, false));
+        }
         let entry = entry(name)
             .ok_or_else(|| RunError::UnknownPolicy { name: name.to_owned(), known: names() })?;
         let table = self.scenario.policy_settings.get(name).cloned();
-        let seed = Seed::new(self.seed).stream("policy");
-        let assembled = entry.assemble(&table, seed).map_err(|error| RunError::PolicySettings {
-            name: name.to_owned(),
-            problem: error.message().to_owned(),
+        let assembled = entry.assemble(&table, self.policy_seed()).map_err(|error| {
+            RunError::PolicySettings { name: name.to_owned(), problem: error.message().to_owned() }
         })?;
         Ok((assembled, entry.foresight))
+    }
+
+    fn policy_seed(&self) -> Seed {
+        Seed::new(self.seed).stream("policy")
     }
 }
 

@@ -14,7 +14,7 @@ use windfall_trace::{AzureLikeSettings, Source};
 
 pub use table::Problem;
 
-use crate::registry::REGISTRY;
+use crate::registry::{REGISTRY, read_manifest};
 
 /// A checked scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -156,6 +156,21 @@ impl Scenario {
         }
     }
 
+    /// Sets `policy` by the text of a manifest, which `file` is the name of in messages. The text is kept whole, so
+    /// that a journal says how to run it again.
+    pub fn set_by_manifest(
+        &mut self,
+        policy: &str,
+        manifest: String,
+        file: &str,
+    ) -> Result<(), ScenarioError> {
+        read_manifest(policy, &manifest)
+            .map_err(|problems| ScenarioError { file: file.to_owned(), problems })?;
+        let table = self.policy_settings.entry(policy.to_owned()).or_default();
+        table.insert("manifest".to_owned(), manifest.into());
+        Ok(())
+    }
+
     /// Eight hexadecimal digits that change with every setting.
     pub fn digest(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
@@ -200,6 +215,31 @@ mod tests {
         let text = "[platform]\nconcurrency = 10\n[run]\npolicies = [\"histogram\"]\n";
         let error = Scenario::parse(text, "shared.toml").unwrap_err();
         assert!(error.to_string().contains("histogram sizes single calls"), "{error}");
+    }
+
+    #[test]
+    fn where_instances_are_shared_everyone_who_can_act_takes_part() {
+        let text = "[platform]\nconcurrency = 10\nscale_out = \"on-tick\"\n";
+        let scenario = Scenario::parse(text, "shared.toml").unwrap();
+        assert_eq!(scenario.policies, ["fixed", "queueing", "kpa", "hpa", "vpa", "autopilot"]);
+    }
+
+    #[test]
+    fn a_manifest_is_kept_whole_or_refused_with_its_lines() {
+        let mut scenario = Scenario::default();
+        let manifest = "kind: ConfigMap\ndata:\n  stable-window: 30s\n";
+        scenario.set_by_manifest("kpa", manifest.to_owned(), "config.yaml").unwrap();
+        assert_eq!(scenario.policy_settings["kpa"]["manifest"].as_str(), Some(manifest));
+        let wrong = "kind: ConfigMap\ndata:\n  min-scale: \"5\"\n  max-scale: \"2\"\n  windw: 6s\n";
+        let error = scenario.set_by_manifest("kpa", wrong.to_owned(), "config.yaml").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "config.yaml: 2 problems\n  \
+             line 3: min-scale is 5, which is more than max-scale (2)\n  \
+             line 5: windw is not a key of config-autoscaler"
+        );
+        let error = scenario.set_by_manifest("libra", String::new(), "x.yaml").unwrap_err();
+        assert!(error.to_string().contains("libra is not set by a manifest"), "{error}");
     }
 
     #[test]

@@ -131,8 +131,16 @@ function drawAxes(svg, spec, X, Y, frame, size) {
   const turned = `translate(13 ${(t + b) / 2}) rotate(-90)`;
   node("text", { transform: turned, "text-anchor": "middle", class: "title" }, svg, spec.y.label);
 }
+// From the lowest to the highest value around a line.
+function drawBand(area, s, points, X, Y) {
+  const foot = v => Y.log ? Math.max(v, Y.low) : v, at = (p, v) => `${X.at(p.x).toFixed(1)} ${Y.at(foot(v)).toFixed(1)}`;
+  if (points.length < 2) return;
+  const edge = points.map(p => at(p, p.y1)).concat(points.map(p => at(p, p.y0)).reverse());
+  node("path", { d: `M${edge.join("L")}Z`, fill: s.color, opacity: 0.16, stroke: "none" }, area);
+}
 function drawLine(area, s, points, X, Y) {
   if (!points.length) return;
+  if (s.band) drawBand(area, s, points.filter(p => isNumber(p.y0)), X, Y);
   let d = "";
   points.forEach((p, k) => {
     const x = X.at(p.x).toFixed(1), y = Y.at(p.y).toFixed(1);
@@ -194,6 +202,7 @@ function chart(host, spec) {
       const points = s.points.filter(isDrawn);
       if (s.mode === "points") points.forEach(p => drawPoint(area, s, p, X, Y));
       else drawLine(area, s, points, X, Y);
+      if (s.joined) points.forEach(p => drawPoint(area, s, p, X, Y));
       for (const p of points) {
         const x = X.at(p.x), y = Y.at(p.y);
         if (x >= l - 1 && x <= r + 1 && y >= t - 1 && y <= b + 1) near.push({ x, y, p, s });

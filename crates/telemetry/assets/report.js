@@ -1,4 +1,4 @@
-// Fills the page from the data block: a comparison, one run, or a workload.
+// Fills the page from the data block: a comparison, one run, a workload, or a document of sections.
 "use strict";
 const D = JSON.parse(document.getElementById("data").textContent);
 const M = Object.fromEntries(D.metrics.map(metric => [metric.key, metric]));
@@ -349,7 +349,42 @@ function picture() {
   if (D.command || D.settings) provenance();
   finish();
 }
+// How a series of a document is drawn.
+const LOOKS = {
+  line: { band: true }, reference: { dash: "5 4", width: 1.3 }, points: { mode: "points" }, frontier: { joined: true },
+};
+function described(host, spec) {
+  if (spec.title) el("h3", "", host, spec.title);
+  const axisOf = axis => ({ ...axis, label: axis.label + (axis.log ? " (log)" : "") });
+  chart(el("div", "", host), {
+    label: spec.title, x: axisOf(spec.x), y: axisOf(spec.y), names: spec.series.every(s => s.style === "points"),
+    series: spec.series.map(s => ({ ...styleOf(s.name), name: s.name, points: s.points, ...LOOKS[s.style] })),
+    tell: p => [
+      ...(p.label ? [p.label] : []), `${spec.x.label}: ${short(p.x)}`, `${spec.y.label}: ${short(p.y)}`,
+      ...(isNumber(p.y0) ? [`from ${short(p.y0)} to ${short(p.y1)}`] : []),
+    ],
+  });
+}
+const BLOCKS = {
+  paragraph: (host, text) => el("p", "", host, text),
+  facts,
+  table: (host, { heads, rows }) => table(host, heads, rows),
+  charts: (host, charts) => {
+    const grid = el("div", charts.length > 1 ? "two" : "", host);
+    for (const spec of charts) described(el("div", "cell", grid), spec);
+  },
+};
+function sections() {
+  const finish = navigation();
+  for (const { title, lead, blocks } of D.sections) {
+    const made = section(title, lead);
+    for (const block of blocks) BLOCKS[block.kind](made, block.of);
+  }
+  if (D.command || D.settings) provenance();
+  finish();
+  if (D.refresh_seconds) setTimeout(() => location.reload(), D.refresh_seconds * 1000);
+}
 // On paper nothing can be unfolded.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(box => { box.open = true; }));
-({ comparison, run: single, trace: picture })[D.kind]();
+({ comparison, run: single, trace: picture, document: sections })[D.kind]();
 el("footer", "", page, D.footer);

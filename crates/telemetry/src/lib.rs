@@ -10,6 +10,7 @@
 //! the caller hands in, and the same run gives the same bytes.
 
 pub mod comparison;
+pub mod document;
 pub mod explain;
 pub mod journal;
 pub mod metric_names;
@@ -23,6 +24,7 @@ pub mod statistics;
 pub mod summary;
 
 pub use comparison::Comparison;
+pub use document::Document;
 pub use journal::{JournalError, JournalKinds, JournalReader, JournalWriter, RunManifest};
 pub use metric_table::{Direction, METRICS, Metric};
 pub use metrics::{RunDetail, RunMetrics};

@@ -7,6 +7,8 @@
 mod narrative;
 mod palette;
 
+pub(crate) use palette::signs;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -210,7 +212,7 @@ fn columns(series: &TimeSeries) -> Value {
 }
 
 /// Five digits that matter: more cannot be seen in a picture.
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
@@ -229,7 +231,7 @@ fn footer(context: &ReportContext, seeds: &[u64]) -> String {
     format!("Windfall {} · seeds {}{more}", context.version, listed.join(", "))
 }
 
-fn page(title: &str, subtitle: &str, story: &str, data: &Value) -> String {
+pub(crate) fn page(title: &str, subtitle: &str, story: &str, data: &Value) -> String {
     let (title, subtitle, story) = (escaped(title), escaped(subtitle), escaped(story));
     let data = script_safe(&data.to_string());
     format!(

@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 use windfall_core::{IntervalRecord, Timestamp};
+use windfall_telemetry::document::{
+    Axis, Block, Cell, Chart, Document, Point, Section, Series, SeriesStyle, Table,
+};
 use windfall_telemetry::metrics::functions::FunctionRow;
 use windfall_telemetry::report::{
     ReportContext, TracePicture, comparison_report, run_report, trace_report,
@@ -159,4 +162,39 @@ fn a_browser_draws_every_chart_without_an_error() {
 
     let page = drawn(browser, "trace", &trace_report("0.1.0", &TracePicture::default()));
     assert_clean("trace", &page);
+
+    let page = drawn(browser, "document", &document().html());
+    assert_clean("document", &page);
+    assert_eq!(count(&page, "class=\"line\""), 3, "a curve, a reference, a frontier");
+    assert_eq!(count(&page, "class=\"name\""), 1, "points are named");
+    assert!(!page.contains("<b>best"), "cells are text");
+}
+
+/// One block of every kind, one series of every style.
+fn document() -> Document {
+    let styles =
+        [SeriesStyle::Line, SeriesStyle::Reference, SeriesStyle::Frontier, SeriesStyle::Points];
+    let series = |style: SeriesStyle| Series {
+        name: format!("{style:?}"),
+        style,
+        points: (1..4).map(|k| Point::new(k.into(), 2.0).with_spread(1.0, 3.0)).collect(),
+    };
+    let chart = |styles: &[SeriesStyle]| Chart {
+        title: "a chart".to_owned(),
+        x: Axis::log("dial"),
+        y: Axis::from_zero("reward"),
+        series: styles.iter().copied().map(series).collect(),
+    };
+    let named = Chart {
+        series: vec![Series { points: vec![Point::new(1.0, 1.0)], ..series(styles[3]) }],
+        ..chart(&[])
+    };
+    let mut table = Table::new(["policy", "score"]);
+    table.rows.push(vec!["ppo".into(), Cell { best: true, ..Cell::from("<b>best</b>") }]);
+    let section = Section::new("All blocks", "how to read them")
+        .with(Block::Paragraph("text".to_owned()))
+        .with(Block::Facts(vec![("seeds".to_owned(), "10".to_owned())]))
+        .with(Block::Table(table))
+        .with(Block::Charts(vec![chart(&styles[..3]), named]));
+    Document { context: context(), sections: vec![section], ..Document::default() }
 }

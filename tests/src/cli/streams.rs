@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 14] = [
+pub(crate) const COMMANDS: [&str; 20] = [
     "",
     "compare",
     "simulate",
@@ -18,7 +18,13 @@ pub(crate) const COMMANDS: [&str; 14] = [
     "trace convert",
     "bench",
     "bench simulator",
+    "bench learning",
+    "reproduce",
+    "reproduce ece471",
     "conformance",
+    "env",
+    "policy",
+    "policy inspect",
     "policies",
     "completions",
 ];
@@ -38,7 +44,7 @@ fn short_help_fits_a_screen() {
 #[test]
 fn every_command_that_is_listed_is_tested() {
     let place = Place::new();
-    for command in ["", "trace", "bench"] {
+    for command in ["", "trace", "bench", "policy", "reproduce"] {
         let help = place.run(&format!("{command} -h"), &[]).done().stdout;
         let list = help.split("Commands:\n").nth(1).expect("commands are listed");
         // Names stand two columns in; what they mean, and where that goes on, stands further.

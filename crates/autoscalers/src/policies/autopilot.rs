@@ -10,9 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use windfall_core::{
-    Decision, FunctionId, FunctionView, Observation, Policy, PolicyError, Setting, Target,
-};
+use windfall_core::{Decision, FunctionId, Observation, Policy, PolicyError, Setting, Target};
 
 use crate::autopilot::{Ensemble, EnsembleSettings, Ladder, WindowRecommender, WindowSettings};
 
@@ -33,8 +31,9 @@ pub struct Autopilot {
     functions: BTreeMap<FunctionId, Job>,
 }
 
+/// What is known of one function.
 #[derive(Clone, Debug)]
-struct Job {
+pub(super) struct Job {
     cpu: Limiter,
     memory: Limiter,
     cpu_samples: Vec<f64>,
@@ -62,8 +61,24 @@ impl Autopilot {
     pub fn new(kind: AutopilotKind, window_seconds: i64) -> Self {
         Self { kind, window_seconds, functions: BTreeMap::new() }
     }
+}
 
-    fn begin(kind: &AutopilotKind, now: i64) -> Job {
+impl Default for AutopilotKind {
+    /// The window recommender of a serving job.
+    fn default() -> Self {
+        Self::Window(WindowSettings::serving_cpu(), WindowSettings::memory())
+    }
+}
+
+impl Default for Autopilot {
+    fn default() -> Self {
+        Self::new(AutopilotKind::default(), 300)
+    }
+}
+
+impl Job {
+    /// A job whose first window begins at second `now`.
+    pub(super) fn new(kind: &AutopilotKind, now: i64) -> Self {
         let (cpu, memory) = match kind.clone() {
             AutopilotKind::Window(cpu, memory) => (
                 Limiter::Window(WindowRecommender::new(cpu, Ladder::cpu())),
@@ -75,46 +90,36 @@ impl Autopilot {
             ),
         };
         let (cpu_samples, memory_samples) = (Vec::new(), Vec::new());
-        Job { cpu, memory, cpu_samples, memory_samples, window_began: now }
-    }
-}
-
-impl Default for Autopilot {
-    fn default() -> Self {
-        let kind = AutopilotKind::Window(WindowSettings::serving_cpu(), WindowSettings::memory());
-        Self::new(kind, 300)
-    }
-}
-
-impl Job {
-    fn sample(&mut self, view: &FunctionView) {
-        let ready = view.ready.get();
-        if ready > 0 && (view.in_flight > 0 || view.completions > 0) {
-            self.cpu_samples.push(view.cpu_used_cores / f64::from(ready));
-            self.memory_samples.push(view.memory_peak_mib);
-        }
+        Self { cpu, memory, cpu_samples, memory_samples, window_began: now }
     }
 
-    fn close_window(&mut self, function: FunctionId, now: i64) -> Target {
+    /// Takes in one measurement, cores and MiB.
+    pub(super) fn sample(&mut self, cpu_cores: f64, memory_mib: f64) {
+        self.cpu_samples.push(cpu_cores);
+        self.memory_samples.push(memory_mib);
+    }
+
+    /// Whether the window is over.
+    pub(super) fn is_due(&self, now: i64, window_seconds: i64) -> bool {
+        now - self.window_began >= window_seconds
+    }
+
+    /// The limits of CPU and memory from here on; nothing until there was a sample.
+    pub(super) fn close_window(&mut self, now: i64) -> (Option<f64>, Option<f64>) {
         self.window_began = now;
-        let set = |limit: Option<f64>| limit.map_or(Setting::Keep, Setting::Set);
-        let target = Target {
-            cpu_cores: set(self.cpu.observe(now, &self.cpu_samples)),
-            memory_mib: set(self.memory.observe(now, &self.memory_samples)),
-            ..Target::keep(function)
-        };
+        let limits = (
+            self.cpu.observe(now, &self.cpu_samples),
+            self.memory.observe(now, &self.memory_samples),
+        );
         self.cpu_samples.clear();
         self.memory_samples.clear();
-        target
+        limits
     }
 }
 
 impl Policy for Autopilot {
     fn name(&self) -> &str {
-        match self.kind {
-            AutopilotKind::Window(..) => "autopilot-window",
-            AutopilotKind::Ensemble(..) => "autopilot-ensemble",
-        }
+        "autopilot"
     }
 
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
@@ -122,21 +127,25 @@ impl Policy for Autopilot {
         let mut targets = Vec::new();
         for view in &seen.functions {
             let kind = &self.kind;
-            let job =
-                (self.functions.entry(view.function)).or_insert_with(|| Self::begin(kind, now));
+            let job = self.functions.entry(view.function).or_insert_with(|| Job::new(kind, now));
+            let ready = view.ready.get();
+            let is_busy = view.in_flight > 0 || view.completions > 0;
             // Old numbers have been seen before.
-            if seen.age() <= seen.window {
-                job.sample(view);
+            if ready > 0 && is_busy && seen.age() <= seen.window {
+                job.sample(view.cpu_used_cores / f64::from(ready), view.memory_peak_mib);
             }
-            if now - job.window_began < self.window_seconds {
+            if !job.is_due(now, self.window_seconds) {
                 continue;
             }
-            let target = job.close_window(view.function, now);
+            let set = |limit: Option<f64>| limit.map_or(Setting::Keep, Setting::Set);
+            let (cpu, memory) = job.close_window(now);
+            let (cpu_cores, memory_mib) = (set(cpu), set(memory));
+            let target = Target { cpu_cores, memory_mib, ..Target::keep(view.function) };
             if target != Target::keep(view.function) {
                 targets.push(target);
             }
         }
-        let reason = format!("{}: {} functions resized", self.name(), targets.len());
+        let reason = format!("autopilot: {} functions resized", targets.len());
         Ok(Decision { targets, reason })
     }
 }

@@ -9,18 +9,25 @@
 //!
 //! Four ready instances of 1 core that use 3.6 cores together are four pods at 90 %; with a target of 50 %
 //! the wish is ceil(1.8 · 4) = 8. Old measurements are shown as missing samples.
+//!
+//! Like a Deployment, a function has `spec.replicas` from the start, at least `minReplicas`, whether or not
+//! an instance stands yet; every sync repeats it. Instances that a platform starts by itself on top stay
+//! for one sync period when they fall idle.
 
 use std::collections::BTreeMap;
 
 use windfall_core::{
-    Decision, FunctionId, FunctionView, Observation, Policy, PolicyError, Setting, Target,
-    TickRecord,
+    Decision, Duration, FunctionId, FunctionView, Observation, Policy, PolicyError, Setting,
+    Target, TickRecord,
 };
 
 use crate::hpa::{
-    Container, ContainerUsage, Controller, ControllerSettings, Measured, Phase, Pod, Ready, Sample,
-    Seen, Spec, Usage,
+    Container, ContainerUsage, Controller, ControllerSettings, Measured, MetricSpec, Phase, Pod,
+    Ready, Sample, Seen, Source, Spec, Usage,
 };
+
+/// Metrics other than CPU and memory that an observation tells.
+const METRICS: [&str; 2] = ["concurrency", "requests-per-second"];
 
 /// Most pods that are drawn up one by one; more are not told apart by anything.
 const MOST_PODS: u32 = 100_000;
@@ -48,6 +55,34 @@ impl Hpa {
     pub fn new(settings: ControllerSettings, spec: Spec, sync_period_ms: i64) -> Self {
         Self { settings, spec, sync_period_ms, functions: BTreeMap::new() }
     }
+
+    /// The first metric of `spec` that no observation tells, so that every sync would fail, and what there is.
+    pub fn unmeasured(spec: &Spec) -> Option<String> {
+        let is_told = |metric: &&MetricSpec| match &metric.source {
+            Source::Resource(_) | Source::ContainerResource(..) => true,
+            Source::Pods(name) | Source::External(name) => METRICS.contains(&name.as_str()),
+            Source::Object { .. } => false,
+        };
+        let unknown = spec.metrics.iter().find(|metric| !is_told(metric))?;
+        Some(format!(
+            "{} is not measured here; known are cpu and memory, and {} as Pods or External metrics",
+            unknown.title(),
+            METRICS.join(" and ")
+        ))
+    }
+
+    /// What a container is called: as in the spec, if that names one.
+    fn container(&self) -> String {
+        let named = self.spec.metrics.iter().find_map(|metric| match &metric.source {
+            Source::ContainerResource(_, name) => Some(name.clone()),
+            _ => None,
+        });
+        named.unwrap_or_else(|| "function".to_owned())
+    }
+
+    fn least(&self) -> i32 {
+        self.spec.min_replicas.max(0)
+    }
 }
 
 impl Default for Hpa {
@@ -66,36 +101,42 @@ impl Policy for Hpa {
 
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
         let now_ms = (seen.now.as_nanos() / 1_000_000) as i64;
-        let mut decision = Decision::default();
+        let (mut decision, mut rescaled) = (Decision::default(), 0);
+        let (container, least) = (self.container(), self.least());
+        let keep_alive = Duration::from_millis(self.sync_period_ms.max(0) as u64);
         for view in &seen.functions {
             let scaled = self.functions.entry(view.function).or_insert_with(|| Scaled {
                 controller: Controller::new(self.settings.clone(), self.spec.clone()),
-                replicas: whole(view.ready.get().saturating_add(view.starting.get())),
+                replicas: standing(view).max(least),
                 synced_ms: None,
             });
             if scaled.synced_ms.is_some_and(|last| now_ms - last < self.sync_period_ms) {
                 continue;
             }
             scaled.synced_ms = Some(now_ms);
-            let synced = scaled.controller.sync(&as_pods(view, seen, scaled.replicas, now_ms));
-            if synced.is_rescaled {
-                scaled.replicas = synced.desired;
-                let instances = Setting::Set(f64::from(synced.desired.max(0)));
-                decision.targets.push(Target { instances, ..Target::keep(view.function) });
-            }
+            let pods = as_pods(view, seen, scaled.replicas, &container);
+            let synced = scaled.controller.sync(&pods);
+            rescaled += usize::from(synced.is_rescaled);
+            scaled.replicas = synced.desired.max(0);
+            decision.targets.push(Target {
+                instances: Setting::Set(f64::from(scaled.replicas)),
+                keep_alive: Setting::Set(keep_alive),
+                ..Target::keep(view.function)
+            });
         }
-        decision.reason = format!("hpa: {} functions rescaled", decision.targets.len());
+        decision.reason = format!("hpa: {rescaled} of {} rescaled", decision.targets.len());
         Ok(decision)
     }
 
     /// `spec.replicas` is what was carried out: the plan's count, or what is there if the wish was refused.
     fn feedback(&mut self, tick: &TickRecord) {
+        let least = self.least();
         for wish in &tick.decision.targets {
             let view = tick.observation.function(wish.function);
             let (Some(scaled), Some(view)) = (self.functions.get_mut(&wish.function), view) else {
                 continue;
             };
-            scaled.replicas = whole(view.ready.get().saturating_add(view.starting.get()));
+            scaled.replicas = standing(view).max(least);
         }
         for planned in tick.plan.targets() {
             let scaled = self.functions.get_mut(&planned.function);
@@ -104,6 +145,10 @@ impl Policy for Hpa {
             }
         }
     }
+}
+
+fn standing(view: &FunctionView) -> i32 {
+    whole(view.ready.get().saturating_add(view.starting.get()))
 }
 
 fn whole(count: u32) -> i32 {
@@ -116,7 +161,8 @@ fn milli(value: f64) -> i64 {
 }
 
 /// A function's instances as the controller would find them.
-fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, now_ms: i64) -> Seen {
+fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, container: &str) -> Seen {
+    let now_ms = (seen.now.as_nanos() / 1_000_000) as i64;
     let ready = view.ready.get();
     let share = |total: f64| total / f64::from(ready.max(1));
     let rps = f64::from(view.arrivals) / seen.window.as_secs_f64().max(1e-9);
@@ -124,13 +170,13 @@ fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, now_ms: i64) 
     let at_ms = (seen.taken_at.as_nanos() / 1_000_000) as i64;
     let window_ms = (seen.window.as_nanos() / 1_000_000) as i64;
     let sample = |value: f64| Sample { value_m: milli(value), at_ms, window_ms };
-    let custom = [("concurrency", view.mean_concurrency), ("requests-per-second", rps)];
+    let custom = [(METRICS[0], view.mean_concurrency), (METRICS[1], rps)];
     let measured = Measured {
         usage: Some(Usage {
             at_ms,
             window_ms,
             containers: vec![ContainerUsage {
-                name: "function".to_owned(),
+                name: container.to_owned(),
                 cpu_m: Some(milli(share(view.cpu_used_cores))),
                 memory_m: Some(milli(view.memory_peak_mib * 1_048_576.0)),
             }],
@@ -145,7 +191,7 @@ fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, now_ms: i64) 
         ready: (number < ready).then_some((Ready::True, long_ago)),
         started_at_ms: (number < ready).then_some(long_ago),
         containers: vec![Container {
-            name: "function".to_owned(),
+            name: container.to_owned(),
             cpu_request_m: Some(i64::from(view.allocation.cpu.get())),
             memory_request_m: Some(i64::from(view.allocation.memory.get()) * 1_048_576_000),
         }],
@@ -157,7 +203,7 @@ fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, now_ms: i64) 
     Seen {
         now_ms,
         replicas,
-        status_replicas: whole(ready.saturating_add(view.starting.get())),
+        status_replicas: standing(view),
         pods: (0..ready.saturating_add(view.starting.get()).min(MOST_PODS)).map(pod).collect(),
         external: outside.into(),
         ..Seen::default()

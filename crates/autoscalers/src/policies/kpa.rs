@@ -8,15 +8,19 @@
 //! A tick every 5 s with a mean of 12 calls in the system is recorded as 12 in each of the five seconds.
 //! Old measurements are not recorded twice: a gap in telemetry is a gap in the windows. Calls that wait
 //! count as in flight, as they do at Knative's activators, and the activator always answers.
+//!
+//! Where the platform starts instances for calls by itself, those above the count stay for one decision
+//! (2 s) when they fall idle: the count is Knative's, the start is the platform's.
 
 use std::collections::BTreeMap;
 
 use windfall_core::{
-    Decision, FunctionId, FunctionView, Observation, Policy, PolicyError, Setting, Target,
+    Decision, Duration, FunctionId, FunctionView, Observation, Policy, PolicyError, Setting, Target,
 };
 
 use crate::kpa::{
-    Autoscaler, ClusterSettings, Metric, Reconciler, RevisionSettings, Seen, WINDOW_MAX_SECONDS,
+    Autoscaler, ClusterSettings, Metric, Reconciler, RevisionSettings, Seen, TICK_SECONDS,
+    WINDOW_MAX_SECONDS,
 };
 
 /// Knative's autoscaler, one per function.
@@ -88,8 +92,11 @@ impl Policy for Kpa {
             }
             revision.recorded = revision.recorded.max(taken);
             if let Some(count) = revision.decide(now, view.ready.get()) {
-                let instances = Setting::Set(f64::from(count));
-                decision.targets.push(Target { instances, ..Target::keep(view.function) });
+                decision.targets.push(Target {
+                    instances: Setting::Set(f64::from(count)),
+                    keep_alive: Setting::Set(Duration::from_secs(u64::from(TICK_SECONDS))),
+                    ..Target::keep(view.function)
+                });
             }
         }
         decision.reason = format!("kpa: {} functions with a wish", decision.targets.len());

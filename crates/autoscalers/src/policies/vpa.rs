@@ -6,14 +6,17 @@
 //!              ─► CPU and memory of each instance
 //! ```
 //!
-//! Two ready instances that use 0.22 cores are two samples' worth of 110 millicores, recorded once per tick.
-//! An observation does not tell of memory kills, so there is no bump from here; the peak of a call that was
-//! killed at its limit is the limit, and only the margin leads out of it.
+//! Two ready instances that use 0.22 cores over a minute are one sample of 110 millicores; once a minute there
+//! is a sample and a recommendation, as with the real one. Minutes without a call are left out: where idle
+//! instances go away, idle time is not measured either. An observation does not tell of memory kills, so
+//! there is no bump from here; the peak of a call that was killed at its limit is the limit, and only the
+//! margin leads out of it.
 
 use std::collections::BTreeMap;
 
 use windfall_core::{
     Decision, FunctionId, FunctionView, Observation, Policy, PolicyError, Setting, Target,
+    Timestamp,
 };
 
 use crate::vpa::{
@@ -21,15 +24,17 @@ use crate::vpa::{
     UpdaterContainer, UpdaterPod, UpdaterSettings, VpaSettings,
 };
 
-const CONTAINER: &str = "function";
-const MIB: f64 = 1_048_576.0;
+pub(super) const MIB: f64 = 1_048_576.0;
+/// Seconds between two recommendations, `--recommender-interval` upstream.
+pub(super) const INTERVAL_SECONDS: i64 = 60;
 
 /// The VerticalPodAutoscaler, one per function.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Vpa {
     recommender: RecommenderSettings,
     updater: UpdaterSettings,
     settings: VpaSettings,
+    container: String,
     functions: BTreeMap<FunctionId, Sizing>,
 }
 
@@ -38,26 +43,54 @@ struct Sizing {
     recommender: Recommender,
     /// When the size last changed, or was first seen.
     changed_at: i64,
+    /// When the last recommendation was made.
+    recommended_at: i64,
+    minute: Minute,
+}
+
+/// What was measured since the last sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Minute {
+    millicore_seconds: f64,
+    seconds: f64,
+    memory_peak_mib: f64,
+}
+
+/// What the container of a function is called: as in the manifest, if that names exactly one.
+pub(super) fn container_of(settings: &VpaSettings) -> String {
+    let mut named = settings.policies.iter().map(|policy| &policy.container);
+    let first = named.by_ref().find(|name| *name != "*");
+    let is_only = named.all(|name| name == "*");
+    first.filter(|_| is_only).map_or_else(|| "function".to_owned(), Clone::clone)
 }
 
 impl Vpa {
-    /// A policy under the flags of recommender and updater; every function has the same settings, with
-    /// the container's name `function`.
+    /// A policy under the flags of recommender and updater; every function has the same settings, and one
+    /// container with the name they use (`function` if they name none or several).
     pub fn new(
         recommender: RecommenderSettings,
         updater: UpdaterSettings,
         settings: VpaSettings,
     ) -> Self {
-        Self { recommender, updater, settings, functions: BTreeMap::new() }
+        let container = container_of(&settings);
+        Self { recommender, updater, settings, container, functions: BTreeMap::new() }
     }
 
-    fn wish(&mut self, view: &FunctionView, at: i64, now: i64) -> Option<Target> {
+    fn wish(&mut self, view: &FunctionView, seen: &Observation) -> Option<Target> {
+        let (now, at) = (second(seen.now), second(seen.taken_at));
+        let container = &self.container;
         let sized = self.functions.entry(view.function).or_insert_with(|| {
             let mut recommender = Recommender::new(self.recommender.clone(), self.settings.clone());
-            recommender.start_pod("instance", "revision", &[CONTAINER.to_owned()], now);
-            Sizing { recommender, changed_at: now }
+            recommender.start_pod("instance", "revision", std::slice::from_ref(container), now);
+            let minute = Minute::default();
+            Sizing { recommender, changed_at: now, recommended_at: now, minute }
         });
-        sized.sample(view, at, now);
+        sized.minute.measure(view, seen);
+        if now - sized.recommended_at < INTERVAL_SECONDS {
+            return None;
+        }
+        sized.recommended_at = now;
+        sized.sample(container, at, now);
         let merged = sized.recommender.merged(now);
         let recommended = sized.recommender.recommend(&merged);
         sized.recommender.collect_garbage(now);
@@ -73,7 +106,7 @@ impl Vpa {
                     recommendation: &recommended,
                     configured_replicas: view.ready.get(),
                 };
-                is_accepted(&updater, view, sized.changed_at, now)
+                is_accepted(&updater, view, container, (sized.changed_at, now))
             }
         };
         // Without a single sample the recommendation is only the minimum.
@@ -85,31 +118,55 @@ impl Vpa {
     }
 }
 
-impl Sizing {
-    fn sample(&mut self, view: &FunctionView, at: i64, now: i64) {
+impl Minute {
+    fn measure(&mut self, view: &FunctionView, seen: &Observation) {
         let ready = view.ready.get();
-        if ready == 0 || view.in_flight == 0 && view.completions == 0 {
+        let is_busy = view.in_flight > 0 || view.completions > 0;
+        // Old numbers have been seen before.
+        if ready == 0 || !is_busy || seen.age() > seen.window {
             return;
         }
         let millicores = view.cpu_used_cores / f64::from(ready) * 1000.0;
+        let seconds = seen.window.as_secs_f64();
         if millicores.is_finite() {
-            self.recommender.cpu(("instance", CONTAINER), millicores as i64, at, now);
+            self.millicore_seconds += millicores * seconds;
+            self.seconds += seconds;
         }
-        if view.memory_peak_mib.is_finite() {
-            let bytes = (view.memory_peak_mib * MIB) as i64;
-            self.recommender.memory(("instance", CONTAINER), bytes, at, now);
+        self.memory_peak_mib = self.memory_peak_mib.max(view.memory_peak_mib);
+    }
+}
+
+impl Sizing {
+    fn sample(&mut self, container: &str, at: i64, now: i64) {
+        let minute = std::mem::take(&mut self.minute);
+        if minute.seconds > 0.0 {
+            let millicores = (minute.millicore_seconds / minute.seconds) as i64;
+            self.recommender.cpu(("instance", container), millicores, at, now);
+        }
+        if minute.memory_peak_mib > 0.0 && minute.memory_peak_mib.is_finite() {
+            let bytes = (minute.memory_peak_mib * MIB) as i64;
+            self.recommender.memory(("instance", container), bytes, at, now);
         }
     }
 }
 
-fn is_accepted(updater: &Updater<'_>, view: &FunctionView, changed_at: i64, now: i64) -> bool {
+pub(super) fn second(at: Timestamp) -> i64 {
+    (at.as_nanos() / 1_000_000_000) as i64
+}
+
+fn is_accepted(
+    updater: &Updater<'_>,
+    view: &FunctionView,
+    container: &str,
+    (changed_at, now): (i64, i64),
+) -> bool {
     let allocation = view.allocation;
     let request = Resources::both(
         i64::from(allocation.cpu.get()),
         i64::from(allocation.memory.get()) * MIB as i64,
     );
     let container = UpdaterContainer {
-        name: CONTAINER.to_owned(),
+        name: container.to_owned(),
         request,
         limit: request,
         ..UpdaterContainer::default()
@@ -133,16 +190,21 @@ fn target_of(function: FunctionId, target: Resources) -> Target {
     }
 }
 
+impl Default for Vpa {
+    fn default() -> Self {
+        let (recommender, updater) = (RecommenderSettings::default(), UpdaterSettings::default());
+        Self::new(recommender, updater, VpaSettings::default())
+    }
+}
+
 impl Policy for Vpa {
     fn name(&self) -> &str {
         "vpa"
     }
 
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
-        let second = |at: windfall_core::Timestamp| (at.as_nanos() / 1_000_000_000) as i64;
-        let (now, at) = (second(seen.now), second(seen.taken_at));
         let targets: Vec<Target> =
-            seen.functions.iter().filter_map(|view| self.wish(view, at, now)).collect();
+            seen.functions.iter().filter_map(|view| self.wish(view, seen)).collect();
         let reason = format!("vpa: {} functions resized", targets.len());
         Ok(Decision { targets, reason })
     }

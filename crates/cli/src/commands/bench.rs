@@ -1,6 +1,7 @@
 //! `windfall bench`: Windfall measured by itself. Speed is told as a ratio to a baseline in the same
 //! process, because machines are noisy; memory as the peak of a process of its own.
 
+mod learning;
 mod simulator;
 
 use std::process::ExitCode;
@@ -18,6 +19,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Calls and events per second, memory, and the ratio to a bare event queue
     Simulator(simulator::Arguments),
+    /// Steps, samples and decisions of the learning core, and the ratio to bare matrix products
+    Learning(learning::Arguments),
     /// One part of the simulator benchmark, in a process of its own
     #[command(hide = true)]
     SimulatorPart(simulator::Part),
@@ -26,6 +29,7 @@ enum Command {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Simulator(arguments) => simulator::run(arguments)?,
+        Command::Learning(arguments) => learning::run(arguments)?,
         Command::SimulatorPart(part) => simulator::run_part(part)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -14,7 +14,7 @@ use windfall_scenario::sweep::{Journal, Sweep, Watcher};
 use windfall_scenario::{Scenario, SweepResult};
 use windfall_telemetry::report::{ReportContext, comparison_report};
 use windfall_telemetry::{
-    Comparison, JournalKinds, JournalWriter, RunDetail, RunManifest, RunSummary,
+    Comparison, JournalKinds, JournalWriter, RunDetail, RunLabel, RunManifest, RunSummary,
 };
 
 use crate::arguments::{Format, WorldArguments, load, seeds, threads};
@@ -29,7 +29,7 @@ use crate::progress;
 pub(crate) struct Arguments {
     #[command(flatten)]
     world: WorldArguments,
-    /// Policies to run, e.g. fixed,histogram
+    /// Policies to run, e.g. fixed,histogram, or files of checkpoints (.safetensors)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Runs")]
     policies: Vec<String>,
     /// Loads to run, e.g. 0.5,0.8: what users reserve over what there is
@@ -160,7 +160,7 @@ impl Watcher for Bars<'_> {
     fn journal(&self, run: &Run<'_>) -> Result<Option<Box<dyn Journal>>, io::Error> {
         let Some(directory) = &self.journals else { return Ok(None) };
         fs::create_dir_all(directory)?;
-        let Run { policy, load, seed, .. } = run;
+        let RunLabel { policy, load, seed } = run.label();
         let path = directory.join(format!("{policy}-load{load}-seed{seed}.jsonl"));
         let manifest = manifest(self.scenario, run)?;
         let file = WholeFile::create(&path).map_err(io::Error::other)?;
@@ -177,7 +177,7 @@ pub(crate) fn manifest(scenario: &Scenario, run: &Run<'_>) -> io::Result<RunMani
             "windfall simulate --policy {} --load {} --seed {}",
             run.policy, run.load, run.seed
         ),
-        policy: run.policy.to_owned(),
+        policy: run.label().policy,
         seed: run.seed,
         scenario: scenario.digest(),
         settings: serde_json::to_value(scenario)?,

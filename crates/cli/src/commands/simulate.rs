@@ -1,8 +1,10 @@
 //! `windfall simulate`: one policy, with a journal of everything that happens.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use windfall_core::{Seed, TelemetrySink};
 use windfall_scenario::Scenario;
@@ -21,9 +23,12 @@ use crate::progress;
 pub(crate) struct Arguments {
     #[command(flatten)]
     world: WorldArguments,
-    /// The policy; `windfall policies` lists them
+    /// The policy, or the file of a checkpoint (.safetensors); `windfall policies` lists them
     #[arg(long, default_value = "histogram", help_heading = "Run")]
     policy: String,
+    /// Settings of the policy from a manifest: config-autoscaler for kpa, or an HPA or VPA
+    #[arg(long, value_name = "FILE", help_heading = "Run")]
+    from: Option<PathBuf>,
     /// What users reserve over what there is
     #[arg(long, default_value = "0.8", value_parser = load, help_heading = "Run")]
     load: f64,
@@ -57,6 +62,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     scenario.policies = vec![arguments.policy.clone()];
     scenario.loads = vec![arguments.load];
     scenario.seeds = vec![arguments.seed];
+    if let Some(file) = &arguments.from {
+        let name = file.display().to_string();
+        let text = fs::read_to_string(file).with_context(|| format!("{name}: cannot be read"))?;
+        scenario.set_by_manifest(&arguments.policy, text, &name)?;
+    }
     scenario.check()?;
     let name = format!("simulate-{}", scenario.digest());
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(name));
@@ -76,11 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn play(
-    arguments: &Arguments,
-    scenario: &Scenario,
-    out: &std::path::Path,
-) -> anyhow::Result<RunOutput> {
+fn play(arguments: &Arguments, scenario: &Scenario, out: &Path) -> anyhow::Result<RunOutput> {
     let mut opened = scenario.trace.open_with_notices(Seed::new(arguments.seed))?;
     for notice in &opened.notices {
         eprintln!("{notice}");
@@ -120,7 +126,7 @@ fn play(
     Ok(output)
 }
 
-fn show(arguments: &Arguments, output: &RunOutput, out: &std::path::Path) -> anyhow::Result<()> {
+fn show(arguments: &Arguments, output: &RunOutput, out: &Path) -> anyhow::Result<()> {
     let RunOutput { summary, cluster, .. } = output;
     match arguments.format {
         Format::Json => {

@@ -250,6 +250,15 @@ impl Environment for Ece471 {
         }
     }
 
+    fn info(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("containers", f64::from(self.containers)),
+            ("requests_per_s", f64::from(self.rate)),
+            ("shares_per_container", f64::from(self.shares)),
+            ("latency_s", self.row().latency),
+        ]
+    }
+
     fn memory(&self) -> Vec<i64> {
         vec![i64::from(self.shares)]
     }

@@ -7,7 +7,8 @@
 //!      L = - min(ratio A, clip(ratio, 1-c, 1+c) A) + w (V - R)^2 / 2 - e H
 //!    one Adam step on both networks against its mean, gradient clipped to `max_gradient_norm`
 //! 4  stop early if the policy has moved by more than `target_kl`
-//! 5  fold the new observations into the normalisation used from the next iteration on
+//! 5  fold the new observations into the normalisation used from the next iteration on, and the new
+//!    weights of the actor into their running average
 //! ```
 //!
 //! Every detail beyond the clipped loss is a switch, so that a paper's plain variant can be run:
@@ -73,6 +74,9 @@ pub struct PpoSettings {
     pub normalise_observations: bool,
     /// Scale rewards by the deviation of the discounted return.
     pub scale_rewards: bool,
+    /// Memory per iteration of the running average of the actor's weights that decides outside of
+    /// training; nothing lets the last weights decide. Below 1.
+    pub average: Option<f32>,
     /// Forbidden actions get probability zero.
     pub masks: bool,
     /// Orthogonal first weights (actor's last layer 0.01) instead of PyTorch's default.
@@ -117,6 +121,7 @@ impl Default for PpoSettings {
             advantage_normalisation: AdvantageNormalisation::Minibatch,
             normalise_observations: true,
             scale_rewards: true,
+            average: None,
             masks: true,
             orthogonal: true,
             hidden: vec![64, 64],
@@ -209,6 +214,8 @@ pub struct Ppo<E> {
     seed: Seed,
     actor: Half,
     critic: Half,
+    /// The actor's weights, averaged over iterations: who decides outside of training, if asked for.
+    averaged: Mlp,
     observations: Moments,
     rewards: RewardScaling,
     tracks: Vec<Track<E>>,
@@ -234,6 +241,7 @@ impl<E: Environment> Ppo<E> {
         Self {
             rewards: RewardScaling::new(environments.len(), settings.discount),
             tracks: tracks(environments, &actor, seed),
+            averaged: actor.clone(),
             actor: Half::new(actor, &settings),
             critic: Half::new(critic, &settings),
             observations: Moments::new(features),
@@ -262,6 +270,9 @@ impl<E: Environment> Ppo<E> {
         (ppo.iteration, ppo.steps) = (header.iteration, header.steps);
         checkpoint.take_learning("actor", &mut ppo.actor.network, &mut ppo.actor.adam)?;
         checkpoint.take_learning("critic", &mut ppo.critic.network, &mut ppo.critic.adam)?;
+        if ppo.settings.average.is_some() {
+            checkpoint.take_network("averaged", &mut ppo.averaged)?;
+        }
         checkpoint.take_moments("observations", &mut ppo.observations)?;
         checkpoint.take_moments("rewards", &mut ppo.rewards.moments)?;
         ppo.rewards.returns = checkpoint.doubles("rewards.returns", ppo.tracks.len())?.to_vec();
@@ -389,9 +400,22 @@ impl<E: Environment> Ppo<E> {
                 self.observations.observe(&track.record.observations);
             }
         }
+        self.average_weights();
         self.iteration += 1;
         self.steps += samples as u64;
         tally.report(self.iteration, self.steps)
+    }
+
+    /// `average += share (weights - average)`, with a share of 1, 1/2, 1/3, ... at first and of
+    /// `1 - memory` in the long run.
+    fn average_weights(&mut self) {
+        let Some(memory) = self.settings.average else { return };
+        #[expect(clippy::cast_precision_loss, reason = "one over it is zero long before 2^24")]
+        let share = (1.0 - memory).max(1.0 / (self.iteration + 1) as f32);
+        let weights = self.actor.network.parameters();
+        for (average, weight) in self.averaged.parameters_mut().iter_mut().zip(weights) {
+            *average += share * (weight - *average);
+        }
     }
 
     fn learning_rate(&self) -> f32 {
@@ -463,7 +487,11 @@ impl<E: Environment> Learner for Ppo<E> {
     }
 
     fn policy(&self) -> Box<dyn Decide> {
-        Box::new(NetworkPolicy::new(self.actor.network.clone(), self.observations.scaling()))
+        let network = match self.settings.average {
+            Some(_) => &self.averaged,
+            None => &self.actor.network,
+        };
+        Box::new(NetworkPolicy::new(network.clone(), self.observations.scaling()))
     }
 
     fn checkpoint(&self) -> Checkpoint {
@@ -479,6 +507,9 @@ impl<E: Environment> Learner for Ppo<E> {
         });
         checkpoint.put_learning("actor", &self.actor.network, &self.actor.adam);
         checkpoint.put_learning("critic", &self.critic.network, &self.critic.adam);
+        if self.settings.average.is_some() {
+            checkpoint.put_network("averaged", &self.averaged);
+        }
         checkpoint.put_moments("observations", &self.observations);
         checkpoint.put_moments("rewards", &self.rewards.moments);
         checkpoint.put("rewards.returns", Tensor::F64(self.rewards.returns.clone()));

@@ -64,7 +64,7 @@ impl<E: Environment> QLearning<E> {
     pub fn new(settings: QLearningSettings, environment: E, seed: Seed) -> Self {
         let features = environment.spec().features.len();
         assert_eq!(settings.levels.len(), features, "one number of levels per feature");
-        let grid = Grid::new(&environment, &settings.levels);
+        let grid = Grid::new(environment.spec(), &settings.levels);
         Self {
             table: TablePolicy { grid, values: BTreeMap::new() },
             player: Player::new(environment, seed.stream("episodes").member(0)),

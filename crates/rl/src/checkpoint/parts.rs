@@ -1,12 +1,10 @@
 //! The pieces of a learner, into a checkpoint and out of it.
 
-use super::header::expect;
 use super::{Checkpoint, CheckpointError, Tensor};
 use crate::env::Environment;
-use crate::net::{Adam, Initial, Mlp};
+use crate::net::{Adam, Mlp};
 use crate::normalise::Moments;
 use crate::player::{Place, Player};
-use crate::policy::NetworkPolicy;
 
 impl Checkpoint {
     /// Stores numbers under a name.
@@ -149,26 +147,6 @@ impl Checkpoint {
         })?;
         player.restore(Place { episodes, memory, actions });
         Ok(())
-    }
-
-    /// The policy in it, ready to decide.
-    pub fn policy(&self) -> Result<NetworkPolicy, CheckpointError> {
-        let shape = self.header.network.clone();
-        let shape = shape.ok_or_else(|| CheckpointError::Mismatch {
-            what: "policy".to_owned(),
-            found: "a table".to_owned(),
-            expected: "a network".to_owned(),
-        })?;
-        expect(
-            "inputs of the network",
-            &shape.inputs.to_string(),
-            &self.header.environment.features.len().to_string(),
-        )?;
-        let mut moments = Moments::new(shape.inputs);
-        self.take_moments("observations", &mut moments)?;
-        let mut network = Mlp::new(shape, Initial::PerInput, self.header.seed);
-        self.take_network("actor", &mut network)?;
-        Ok(NetworkPolicy::new(network, moments.scaling()))
     }
 }
 

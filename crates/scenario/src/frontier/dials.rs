@@ -19,6 +19,8 @@ pub struct Family {
     pub values: Vec<f64>,
     /// Settings that stay.
     pub fixed: Vec<(&'static str, toml::Value)>,
+    /// Whether the dial is a key of the manifest that sets the policy.
+    pub is_in_manifest: bool,
     /// What makes the platform start instances under this policy.
     pub scale_out: ScaleOut,
     /// Whether it is one of those that others are judged by.
@@ -33,6 +35,7 @@ impl Family {
             key,
             values: values.to_vec(),
             fixed: Vec::new(),
+            is_in_manifest: false,
             scale_out: ScaleOut::OnMiss,
             is_incumbent: true,
         }
@@ -45,10 +48,15 @@ impl Family {
         for (key, value) in &self.fixed {
             table.insert((*key).to_owned(), value.clone());
         }
-        let is_whole = WHOLE_DIALS.contains(&self.key);
-        let value =
-            if is_whole { toml::Value::Integer(value as i64) } else { toml::Value::Float(value) };
-        table.insert(self.key.to_owned(), value);
+        let (key, value) = if self.is_in_manifest {
+            let text = format!("kind: ConfigMap\ndata:\n  {}: \"{value}\"\n", self.key);
+            ("manifest", toml::Value::String(text))
+        } else if WHOLE_DIALS.contains(&self.key) {
+            (self.key, toml::Value::Integer(value as i64))
+        } else {
+            (self.key, toml::Value::Float(value))
+        };
+        table.insert(key.to_owned(), value);
         scenario.policy_settings.insert(self.policy.clone(), table);
         scenario.platform.scale_out = self.scale_out;
         scenario
@@ -79,11 +87,12 @@ pub fn scaling_families() -> Vec<Family> {
         Family::new("queueing", "wait_share", &[0.3, 0.1, 0.03, 0.01, 0.001]),
         Family {
             scale_out: ScaleOut::OnTick,
-            ..Family::new("kpa", "target_utilization", &[0.3, 0.5, 0.7, 0.9])
-        },
-        Family {
-            scale_out: ScaleOut::OnTick,
-            ..Family::new("hpa", "target_utilization", &[0.3, 0.5, 0.7])
+            is_in_manifest: true,
+            ..Family::new(
+                "kpa",
+                "container-concurrency-target-percentage",
+                &[20.0, 40.0, 70.0, 90.0],
+            )
         },
         windfall("windfall-scaling", None),
         Family { is_incumbent: false, ..Family::new(minute_oracle::NAME, "price", &PRICES) },

@@ -11,7 +11,16 @@ use windfall_trace::{
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
+use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, names};
+
+/// Policies that size single calls and nothing else.
+const SIZING: [&str; 6] = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
+
+fn sizes_calls(scenario: &Scenario) -> bool {
+    let platform = &scenario.platform;
+    platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall
+}
 
 /// Reads a scenario, or tells everything that is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
@@ -43,8 +52,12 @@ pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
     if let Some(table) = top.table("faults", &mut problems) {
         faults(table, &mut scenario.platform.faults, &mut problems);
     }
+    let mut are_policies_chosen = false;
     if let Some(table) = top.table("run", &mut problems) {
-        run(table, &mut scenario, &mut problems);
+        are_policies_chosen = run(table, &mut scenario, &mut problems);
+    }
+    if !are_policies_chosen && !sizes_calls(&scenario) {
+        scenario.policies.retain(|name| !SIZING.contains(&name.as_str()));
     }
     policies(&mut top, text, &mut scenario, &mut problems);
     top.finish(&mut problems);
@@ -217,18 +230,23 @@ fn faults(mut table: Table<'_, '_>, faults: &mut Faults, problems: &mut Problems
     table.finish(problems);
 }
 
-fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problems) {
+/// Reads the section; true if it names the policies.
+fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problems) -> bool {
     let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
     let known: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
     let mut allowed = "names of policies".to_owned();
-    let policy = |value: &DeValue<'_>| text(value).filter(|name| entry(name).is_some());
+    let policy = |value: &DeValue<'_>| {
+        text(value).filter(|name| is_checkpoint(name) || entry(name).is_some())
+    };
     // The list is read with the hint for its first unknown name; `check` names the rest.
     if let Some(word) = table.first_unknown("policies", |value| policy(value).is_some())
         && let Some(near) = nearest(&word, &known)
     {
         allowed = format!("names of policies (did you mean `{near}`?)");
     }
-    if let Some(policies) = table.list("policies", &allowed, problems, policy) {
+    let policies = table.list("policies", &allowed, problems, policy);
+    let are_policies_chosen = policies.is_some();
+    if let Some(policies) = policies {
         scenario.policies = policies;
     }
     let seed = |value: &DeValue<'_>| {
@@ -250,6 +268,7 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
         scenario.warm_up = Duration::from_secs_f64(minutes * 60.0);
     }
     table.finish(problems);
+    are_policies_chosen
 }
 
 /// Settings of single policies, checked by building each policy with them.
@@ -278,9 +297,9 @@ fn policies(top: &mut Table<'_, '_>, text: &str, scenario: &mut Scenario, proble
 
 /// What single values cannot tell: names, and knobs that contradict each other.
 pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
-    let known = |name: &String| entry(name).is_some();
-    let asked = scenario.policies.iter().chain(&scenario.shadow);
-    for name in asked.filter(|name| !known(name)) {
+    let known = |name: &String| is_checkpoint(name) || entry(name).is_some();
+    let asked = || scenario.policies.iter().chain(&scenario.shadow);
+    for name in asked().filter(|name| !known(name)) {
         let all: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
         let near = nearest(name, &all).map(|near| format!("did you mean `{near}`?"));
         let near = near.unwrap_or_else(|| format!("known are {}", names()));
@@ -300,9 +319,16 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             format!("{shadow} cannot be a shadow: it needs the future, which is not told"),
         );
     }
-    // Two equal runs would write one journal, and count twice in every mean.
+    for file in asked().filter(|name| is_checkpoint(name)) {
+        let opened = open(file).and_then(|opened| opened.assemble(Seed::new(0)));
+        if let Err(error) = opened {
+            problems.add(None, format!("checkpoint {file}: {error}; {}", error.hint()));
+        }
+    }
+    // Two equal runs would write one journal, and count twice in every mean. Files go by their names.
+    let policies: Vec<&str> = scenario.policies.iter().map(|name| label(name)).collect();
     let repeated = [
-        ("policies", first_repeated(&scenario.policies)),
+        ("policies", first_repeated(&policies)),
         ("loads", first_repeated(&scenario.loads)),
         ("seeds", first_repeated(&scenario.seeds)),
     ];
@@ -311,11 +337,8 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             problems.add(None, format!("{list} holds {value} twice, allowed is each value once"));
         }
     }
-    let platform = &scenario.platform;
-    let sizes_calls = platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall;
-    let sizing = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
-    for name in scenario.policies.iter().filter(|name| sizing.contains(&name.as_str())) {
-        if !sizes_calls {
+    for name in scenario.policies.iter().filter(|name| sizes_single_calls(name)) {
+        if !sizes_calls(scenario) {
             problems.add(
                 None,
                 format!(
@@ -325,6 +348,12 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             );
         }
     }
+}
+
+/// Whether a policy's whole point is another size for each call.
+fn sizes_single_calls(policy: &str) -> bool {
+    let from_file = || open(policy).is_ok_and(|opened| opened.kind.sizes_calls);
+    SIZING.contains(&policy) || (is_checkpoint(policy) && from_file())
 }
 
 fn first_repeated<T: PartialEq + std::fmt::Debug>(list: &[T]) -> Option<String> {

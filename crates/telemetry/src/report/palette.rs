@@ -16,7 +16,7 @@ const SHAPES: u8 = 4;
 
 /// Colour and shape of one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Sign {
+pub(crate) struct Sign {
     color: u8,
     shape: u8,
     hollow: bool,
@@ -43,7 +43,7 @@ const KNOWN: [(&str, u8, u8); 16] = [
 ];
 
 /// The signs of all policies of a report, by name.
-pub(super) fn signs<'a>(policies: &[&'a str]) -> BTreeMap<&'a str, Sign> {
+pub(crate) fn signs<'a>(policies: &[&'a str]) -> BTreeMap<&'a str, Sign> {
     let mut signs = BTreeMap::new();
     let mut strangers: Vec<&str> = Vec::new();
     for &policy in policies {

@@ -1,0 +1,75 @@
+//! `windfall reproduce`: published systems and their numbers, one file each. Every one runs its experiment,
+//! prints a table, and leaves a page and the numbers behind it.
+
+mod ece471;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use windfall_telemetry::Document;
+
+use crate::arguments::Format;
+use crate::output::{directory, print, print_json, write_whole};
+
+/// Repeat a published experiment and set our numbers beside its own.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The course project's scaling environment, its algorithms and its rewards
+    Ece471(ece471::Arguments),
+}
+
+/// What every reproduction understands.
+#[derive(Args)]
+struct Common {
+    /// Less of everything: shows the same page in a fraction of the time
+    #[arg(long)]
+    quick: bool,
+    /// Seeds to repeat what is random with
+    #[arg(long, value_name = "N")]
+    seeds: Option<u32>,
+    /// Folder for the page and the numbers [default: runs/reproduce-NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+impl Common {
+    /// Writes `report.html` and `results.json`, then prints the table, or the numbers for scripts.
+    fn deliver(
+        &self,
+        name: &str,
+        page: &Document,
+        text: &str,
+        numbers: &impl Serialize,
+    ) -> anyhow::Result<()> {
+        let folder =
+            self.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/reproduce-{name}")));
+        directory(&folder)?;
+        write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(numbers)?)?;
+        let report = folder.join("report.html");
+        write_whole(&report, &page.html())?;
+        match self.format {
+            Format::Json => print_json(numbers),
+            Format::Text | Format::Csv | Format::Markdown => {
+                print(&format!("{text}\n\nreport: {}", report.display()))
+            }
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Command::Ece471(arguments) => ece471::run(arguments)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
