@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod conformance;
 pub(crate) mod env;
 pub(crate) mod explain;
+pub(crate) mod frontier;
 pub(crate) mod policies;
 pub(crate) mod policy;
 pub(crate) mod report;

@@ -16,6 +16,7 @@ pub mod measure;
 pub mod minute_oracle;
 pub mod pages;
 pub mod ratios;
+pub mod worlds;
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -25,12 +26,27 @@ use windfall_sim::Cluster;
 use self::arrivals_oracle::OracleCost;
 use self::dials::Family;
 use self::measure::{FunctionShare, InstanceMeasure};
-use crate::run::{Run, RunError};
+use crate::cluster::size_cluster;
+use crate::run::{Run, RunError, reserved};
 use crate::settings::Scenario;
+
+/// Which trade is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Question {
+    /// Slow calls against what instances hold, on one node that takes everything or one memory pool.
+    Scaling,
+    /// p99 slowdown against core-seconds, on a cluster of this load.
+    Sizing {
+        /// What users reserve over what there is.
+        load: f64,
+    },
+}
 
 /// What is swept.
 #[derive(Clone, Debug)]
 pub struct Frontier<'a> {
+    /// Which trade.
+    pub question: Question,
     /// In which world; its policies, loads and clusters are not used.
     pub scenario: &'a Scenario,
     /// Which policies with which dials.
@@ -65,6 +81,10 @@ pub struct FrontierPoint {
     pub instance_seconds: f64,
     /// Instances started and stopped, per hour.
     pub changes_per_hour: f64,
+    /// p99 of the slowdown.
+    pub slowdown_p99: f64,
+    /// CPU held by running calls, over time.
+    pub core_seconds: f64,
     /// What each function contributes.
     #[serde(skip)]
     pub functions: Vec<FunctionShare>,
@@ -104,6 +124,19 @@ pub struct Unwatched;
 impl FrontierWatcher for Unwatched {}
 
 impl Frontier<'_> {
+    /// Makes all runs on at most `threads` threads; the results do not depend on it.
+    pub fn sweep_on(
+        &self,
+        threads: usize,
+        watcher: &dyn FrontierWatcher,
+    ) -> Result<FrontierResult, RunError> {
+        match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+            Ok(pool) => pool.install(|| self.sweep(watcher)),
+            // Without threads of its own the sweep still runs.
+            Err(_) => self.sweep(watcher),
+        }
+    }
+
     /// Makes all runs, in parallel and in a fixed order.
     pub fn sweep(&self, watcher: &dyn FrontierWatcher) -> Result<FrontierResult, RunError> {
         let seeds = &self.scenario.seeds;
@@ -159,10 +192,17 @@ impl Frontier<'_> {
     ) -> Result<FrontierPoint, RunError> {
         let scenario = family.at(value, self.scenario);
         let mut workload = scenario.trace.open(Seed::new(seed))?;
+        let load = if let Question::Sizing { load } = self.question { load } else { 1.0 };
         let run =
-            Run { scenario: &scenario, policy: &family.policy, load: 1.0, seed, keep_steps: false };
+            Run { scenario: &scenario, policy: &family.policy, load, seed, keep_steps: false };
         let mut measure = InstanceMeasure::new(scenario.warm_up, workload.horizon());
-        let cluster = self.cluster(oracle);
+        let cluster = match self.question {
+            Question::Sizing { load } => {
+                let mut whole = scenario.trace.open(Seed::new(seed))?;
+                size_cluster(&reserved(whole.as_mut()), load, scenario.node)
+            }
+            Question::Scaling => self.cluster(oracle),
+        };
         let output = if family.policy == minute_oracle::NAME {
             let assembled = minute_oracle::assemble(&scenario, seed)?;
             run.play_assembled(assembled, cluster, workload.as_mut(), &mut measure, &mut |_| {})?
@@ -181,6 +221,8 @@ impl Frontier<'_> {
             mib_seconds: measure.mib_seconds,
             instance_seconds: measure.instance_seconds,
             changes_per_hour: measure.changes_per_hour(),
+            slowdown_p99: output.summary.slowdown_p99,
+            core_seconds: output.summary.core_seconds_granted,
             functions: measure.into_functions(),
         })
     }

@@ -38,6 +38,19 @@ pub struct Assembled {
 }
 
 impl Assembled {
+    /// Both decision points from two policies: the calls of `self`, the ticks of `other`, each behind its
+    /// own safeguards.
+    #[must_use]
+    pub fn with_ticks_of(self, other: Self) -> Self {
+        Self {
+            tick: other.tick,
+            tick_safeguards: other.tick_safeguards,
+            sees_presence: other.sees_presence,
+            ticks_resize_only: other.ticks_resize_only,
+            ..self
+        }
+    }
+
     /// The loop that sizes calls with this policy behind its safeguards.
     pub fn call_loop(self) -> CallLoop {
         CallLoop::new(self.call, CallSafeguardChain::new(self.call_safeguards))
@@ -238,6 +251,20 @@ pub fn entry(name: &str) -> Option<&'static PolicyEntry> {
     REGISTRY.iter().find(|entry| entry.name == name)
 }
 
+/// The halves of `CALLS+TICKS`: the first policy sizes calls, the second decides at ticks. Nothing unless both
+/// are known and the second one ticks.
+pub fn pair(name: &str) -> Option<(&'static PolicyEntry, &'static PolicyEntry)> {
+    let (calls, ticks) = name.split_once('+')?;
+    let (calls, ticks) = (entry(calls)?, entry(ticks)?);
+    let has_ticks = ticks.assemble(&None, Seed::new(0)).is_ok_and(|built| built.tick.is_some());
+    has_ticks.then_some((calls, ticks))
+}
+
+/// Whether there is a policy of this name, or a pair of two.
+pub fn is_known(name: &str) -> bool {
+    entry(name).is_some() || pair(name).is_some()
+}
+
 /// The names of all policies, for messages.
 pub fn names() -> String {
     REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
@@ -262,6 +289,19 @@ mod tests {
             assert!(REGISTRY[..place].iter().all(|other| other.name != entry.name));
             assert!(entry.assemble(&None, Seed::new(1)).is_ok(), "{}", entry.name);
         }
+    }
+
+    #[test]
+    fn a_pair_has_the_calls_of_one_and_the_ticks_of_the_other() {
+        let (calls, ticks) = pair("histogram+windfall-scaling").expect("both are registered");
+        assert_eq!((calls.name, ticks.name), ("histogram", "windfall-scaling"));
+        let built = |entry: &PolicyEntry| entry.assemble(&None, Seed::new(1)).expect("defaults");
+        let both = built(calls).with_ticks_of(built(ticks));
+        assert_eq!(both.call.name(), "histogram");
+        assert_eq!(both.tick.expect("it ticks").name(), "windfall-scaling");
+        assert!(both.sees_presence);
+        assert!(pair("histogram+fixed").is_none(), "fixed has no ticks");
+        assert!(!is_known("histogram+nobody") && is_known("fixed"));
     }
 
     #[test]

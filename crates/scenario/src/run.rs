@@ -12,7 +12,7 @@ use windfall_trace::{TraceError, offered_load};
 
 use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::cluster::{Reserved, size_cluster};
-use crate::registry::{Assembled, call_safeguard, entry, names};
+use crate::registry::{Assembled, PolicyEntry, call_safeguard, entry, names, pair};
 use crate::settings::Scenario;
 
 /// Why a run could not be made.
@@ -243,13 +243,21 @@ impl Run<'_> {
             let failed = |source| RunError::Checkpoint { file: name.to_owned(), source };
             return Ok((opened.map_err(failed)?, false));
         }
+        if let Some((calls, ticks)) = pair(name) {
+            let both = self.build(calls)?.with_ticks_of(self.build(ticks)?);
+            return Ok((both, calls.foresight || ticks.foresight));
+        }
         let entry = entry(name)
             .ok_or_else(|| RunError::UnknownPolicy { name: name.to_owned(), known: names() })?;
-        let table = self.scenario.policy_settings.get(name).cloned();
-        let assembled = entry.assemble(&table, self.policy_seed()).map_err(|error| {
-            RunError::PolicySettings { name: name.to_owned(), problem: error.message().to_owned() }
-        })?;
-        Ok((assembled, entry.foresight))
+        Ok((self.build(entry)?, entry.foresight))
+    }
+
+    fn build(&self, entry: &PolicyEntry) -> Result<Assembled, RunError> {
+        let table = self.scenario.policy_settings.get(entry.name).cloned();
+        entry.assemble(&table, self.policy_seed()).map_err(|error| RunError::PolicySettings {
+            name: entry.name.to_owned(),
+            problem: error.message().to_owned(),
+        })
     }
 
     fn policy_seed(&self) -> Seed {

@@ -16,6 +16,7 @@ mod binned;
 mod demand_model;
 mod detect;
 mod error;
+mod gusts;
 pub mod huawei;
 mod invocation_list;
 mod minute_counts;

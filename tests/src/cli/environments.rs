@@ -17,14 +17,19 @@ fn environments_are_listed_with_features_and_actions() {
     assert_eq!(course["features"][5]["name"], "arrival_rate");
     assert_eq!(course["actions"], json!(["hold", "out", "in", "up", "down"]));
     let text = place.run("env list", &[]).done().stdout;
-    assert!(text.contains("windfall/Ece471Direction-v0") && text.contains("last_direction"), "{text}");
+    assert!(
+        text.contains("windfall/Ece471Direction-v0") && text.contains("last_direction"),
+        "{text}"
+    );
 }
 
 #[test]
 fn an_unknown_environment_is_refused_with_those_there_are() {
-    Place::new()
-        .run("env windfall/None-v0", &[])
-        .refused(&["`windfall/None-v0`", "windfall/Ece471-v0", "toy/Corridor-v0"]);
+    Place::new().run("env windfall/None-v0", &[]).refused(&[
+        "`windfall/None-v0`",
+        "windfall/Ece471-v0",
+        "toy/Corridor-v0",
+    ]);
 }
 
 #[test]
@@ -94,8 +99,7 @@ fn a_python_process_plays_the_same_episode_twice() {
         eprintln!("python3 is not there; nothing was tested");
         return;
     }
-    let output =
-        Command::new("python3").arg("-c").arg(PYTHON).arg(windfall()).output().unwrap();
+    let output = Command::new("python3").arg("-c").arg(PYTHON).arg(windfall()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["first"], told["second"]);

@@ -87,7 +87,9 @@ impl Headroom {
             self.table.iter_mut().for_each(|weight| *weight /= scale);
             self.scale = 1.0;
         }
-        self.mean += weight(window, HALF_LIFE) * (view.mean_concurrency - self.mean);
+        if view.mean_concurrency.is_finite() {
+            self.mean += weight(window, HALF_LIFE) * (view.mean_concurrency - self.mean);
+        }
         let rate = f64::from(view.arrivals) / window.as_secs_f64().max(1e-9);
         self.rate += weight(window, RATE_HALF_LIFE) * (rate - self.rate);
         self.past.insert(0, self.mean as f32);

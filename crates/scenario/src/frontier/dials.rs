@@ -100,6 +100,23 @@ pub fn scaling_families() -> Vec<Family> {
     families.into_iter().filter(Family::is_known).collect()
 }
 
+/// Families of sizing policies that the registry knows; each brings its own way of starting instances.
+pub fn sizing_families() -> Vec<Family> {
+    let per_call = |family: Family| Family { scale_out: ScaleOut::PerCall, ..family };
+    let quantiles = [0.5, 0.8, 0.9, 0.95, 0.99, 1.0];
+    let families = vec![
+        per_call(Family::new("histogram", "quantile", &quantiles)),
+        per_call(Family::new("libra", "peak_quantile", &quantiles)),
+        per_call(Family::new("greedy", "threshold", &[0.5, 0.6, 0.7, 0.8, 0.9])),
+        per_call(Family::new("ensure", "latency_threshold", &[1.02, 1.05, 1.15, 1.3])),
+        per_call(Family {
+            is_incumbent: false,
+            ..Family::new("windfall", "cpu_quantile", &[0.5, 0.8, 0.9, 0.95, 0.99])
+        }),
+    ];
+    families.into_iter().filter(Family::is_known).collect()
+}
+
 impl Family {
     /// Whether the policy is there and has the dial.
     fn is_known(&self) -> bool {

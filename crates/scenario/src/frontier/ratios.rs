@@ -21,6 +21,8 @@ pub struct Ratio {
     pub instance_seconds_at_equal_slow_share: Option<f64>,
     /// Its slow share per function over the envelope's at the same MiB-seconds.
     pub slow_share_per_function_at_equal_mib_seconds: Option<f64>,
+    /// Its core-seconds over the envelope's at the same p99 slowdown.
+    pub core_seconds_at_equal_p99: Option<f64>,
     /// Seeds on which it holds less at the same slow share, or is better than the envelope ever gets.
     pub seeds_won: usize,
     /// Seeds.
@@ -43,6 +45,8 @@ const INSTANCES: Axes =
     Axes { paid: |point| point.instance_seconds, bad: |point| point.slow_share };
 const FUNCTIONS: Axes =
     Axes { paid: |point| point.mib_seconds, bad: |point| point.slow_share_per_function };
+
+const CORES: Axes = Axes { paid: |point| point.core_seconds, bad: |point| point.slowdown_p99 };
 
 impl Axes {
     fn of(self, point: &FrontierPoint) -> Trade {
@@ -98,6 +102,7 @@ fn ratio(points: &[FrontierPoint], policy: &str, price: f64) -> Ratio {
         slow_share_at_equal_mib_seconds: geometric_mean(&bad(MEMORY)),
         instance_seconds_at_equal_slow_share: geometric_mean(&paid(INSTANCES)),
         slow_share_per_function_at_equal_mib_seconds: geometric_mean(&bad(FUNCTIONS)),
+        core_seconds_at_equal_p99: geometric_mean(&paid(CORES)),
         seeds_won: by_seed.iter().filter(|ratio| ratio.is_none_or(|ratio| ratio < 1.0)).count(),
         seeds: ours.len(),
         by_seed,
@@ -127,6 +132,8 @@ mod tests {
             mib_seconds,
             instance_seconds: mib_seconds,
             changes_per_hour: 0.0,
+            slowdown_p99: 1.0,
+            core_seconds: 1.0,
             functions: Vec::new(),
         }
     }

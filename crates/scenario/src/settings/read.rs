@@ -12,7 +12,7 @@ use windfall_trace::{
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
 use crate::checkpoint_policy::{is_checkpoint, label, open};
-use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, names};
+use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names};
 
 /// Policies that size single calls and nothing else.
 const SIZING: [&str; 6] = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
@@ -72,7 +72,7 @@ fn trace(mut table: Table<'_, '_>, problems: &mut Problems) -> Source {
     let path = table.text("path", problems);
     let placement = table.choice(
         "placement",
-        &[("uniform", InMinute::Uniform), ("bursty", InMinute::Bursty)],
+        &[("uniform", InMinute::Uniform), ("bursty", InMinute::Bursty), ("gusty", InMinute::Gusty)],
         problems,
     );
     let source = match path {
@@ -235,9 +235,8 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
     let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
     let known: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
     let mut allowed = "names of policies".to_owned();
-    let policy = |value: &DeValue<'_>| {
-        text(value).filter(|name| is_checkpoint(name) || entry(name).is_some())
-    };
+    let policy =
+        |value: &DeValue<'_>| text(value).filter(|name| is_checkpoint(name) || is_known(name));
     // The list is read with the hint for its first unknown name; `check` names the rest.
     if let Some(word) = table.first_unknown("policies", |value| policy(value).is_some())
         && let Some(near) = nearest(&word, &known)
@@ -297,7 +296,7 @@ fn policies(top: &mut Table<'_, '_>, text: &str, scenario: &mut Scenario, proble
 
 /// What single values cannot tell: names, and knobs that contradict each other.
 pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
-    let known = |name: &String| is_checkpoint(name) || entry(name).is_some();
+    let known = |name: &String| is_checkpoint(name) || is_known(name);
     let asked = || scenario.policies.iter().chain(&scenario.shadow);
     for name in asked().filter(|name| !known(name)) {
         let all: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
