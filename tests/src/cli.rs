@@ -9,5 +9,7 @@ mod golden;
 mod journals;
 pub(crate) mod program;
 mod real_data;
+mod reproductions;
 mod round_trip;
 mod streams;
+mod training;

@@ -11,8 +11,8 @@ use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
 
 use crate::commands::compare;
 use crate::commands::{
-    bench, completions, conformance, env, explain, frontier, policies, policy, report, reproduce,
-    simulate, trace,
+    bench, completions, conformance, env, evaluate, explain, frontier, policies, policy, report,
+    reproduce, simulate, trace, train,
 };
 
 /// A learning resource manager for serverless platforms.
@@ -46,6 +46,10 @@ pub(crate) enum Command {
     Reproduce(reproduce::Arguments),
     /// Replay recorded decisions of a real autoscaler through ours
     Conformance(conformance::Arguments),
+    /// Train a policy in an environment
+    Train(train::Arguments),
+    /// Play episodes with a trained policy, without exploration
+    Evaluate(evaluate::Arguments),
     /// Act in an environment from any language, one JSON line at a time
     Env(env::Arguments),
     /// Look into trained policies

@@ -26,6 +26,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Conformance(arguments) => commands::conformance::run(&arguments),
+        Command::Train(arguments) => commands::train::run(&arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
         Command::Env(arguments) => commands::env::run(&arguments),
         Command::Policy(arguments) => commands::policy::run(&arguments),
         Command::Policies(arguments) => commands::policies::run(&arguments),

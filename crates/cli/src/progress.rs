@@ -3,11 +3,32 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use windfall_scenario::run::Run;
+use windfall_scenario::sweep::Watcher;
 
 /// A bar over a known number of calls.
 pub(crate) fn calls(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
     let style = "{msg:24!} {bar:24} {percent:>3} %  {human_pos} calls  {per_sec:>14}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// A bar over a known number of equal steps.
+pub(crate) fn steps(message: &'static str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{msg}  {bar:24} {pos}/{len}  {per_sec:>10}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.set_message(message);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// A bar over the iterations of a training; its message tells the rest.
+pub(crate) fn iterations(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{bar:16} {pos}/{len}  {msg}  {eta} left";
     bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
@@ -31,6 +52,15 @@ pub(crate) fn runs(total: u64) -> ProgressBar {
     bar
 }
 
+/// A bar over a known number of load tests.
+pub(crate) fn load_tests(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{bar:24} {percent:>3} %  {human_pos} load tests  {per_sec:>14}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A counter of calls where the total is not known.
 pub(crate) fn counter(message: &'static str) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
@@ -39,6 +69,23 @@ pub(crate) fn counter(message: &'static str) -> ProgressBar {
     bar.set_message(message);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// Shows how far a sweep has come.
+pub(crate) struct SweepBar(pub(crate) ProgressBar);
+
+impl Watcher for SweepBar {
+    fn begins(&self, calls: u64, runs: u64) {
+        self.0.inc_length(calls * runs);
+    }
+
+    fn calls(&self, more: u64) {
+        self.0.inc(more);
+    }
+
+    fn run_ends(&self, run: &Run<'_>) {
+        self.0.set_message(format!("{} at {}", run.label().policy, run.load));
+    }
 }
 
 fn usual() -> ProgressStyle {

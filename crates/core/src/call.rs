@@ -8,7 +8,7 @@ use crate::demand::CallDemand;
 use crate::policy::PolicyError;
 use crate::record::Amendment;
 use crate::time::{Duration, Timestamp};
-use crate::units::Allocation;
+use crate::units::{Allocation, Mebibytes, MilliCpu, Nonsense};
 use crate::workload::FunctionId;
 
 /// A call's number in order of arrival.
@@ -107,6 +107,15 @@ pub struct CallDecision {
 }
 
 impl CallDecision {
+    /// The wish as an amount, unless a number in it is nonsense.
+    #[inline]
+    pub fn grant(&self) -> Result<Allocation, Nonsense> {
+        Ok(Allocation {
+            cpu: MilliCpu::from_cores(self.cpu_cores)?,
+            memory: Mebibytes::from_mib(self.memory_mib)?,
+        })
+    }
+
     /// A wish for exactly `grant`, unsupervised.
     pub fn exactly(grant: Allocation, why: &'static str) -> Self {
         Self {
@@ -228,7 +237,7 @@ impl CallOutcome {
 }
 
 /// A maker of call decisions, classic or learned.
-pub trait CallPolicy {
+pub trait CallPolicy: Send {
     /// The name it has in the registry.
     fn name(&self) -> &str;
 
@@ -242,6 +251,11 @@ pub trait CallPolicy {
 
     /// What came of it.
     fn learn(&mut self, _outcome: &CallOutcome) {}
+
+    /// Whether [`Self::learn`] does anything. Who says no is spared the measuring.
+    fn learns(&self) -> bool {
+        true
+    }
 }
 
 /// What a call starts with on the node that took it.
@@ -260,6 +274,8 @@ pub struct Look {
     pub grant: Allocation,
     /// When to look again.
     pub look_after: Option<Duration>,
+    /// CPU that the node keeps out of new calls' reach, because this call may want it back at any moment.
+    pub held_back: MilliCpu,
     /// Where safeguards stepped in.
     pub amendments: Vec<Amendment>,
     /// One short phrase for the journal.
@@ -279,7 +295,7 @@ pub struct GrantChange {
 
 /// The per-call loop as a platform sees it: policy, safeguards, harvest pool and fallback behind one
 /// door. It never fails; what is in doubt gets the user's size.
-pub trait CallControl {
+pub trait CallControl: Send {
     /// Sizes a call that is about to start. No node is chosen yet.
     fn size(&mut self, call: &CallView) -> CallPlan;
 
@@ -291,6 +307,12 @@ pub trait CallControl {
 
     /// An attempt has ended; `changes` receives what its borrowers must give back.
     fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>);
+
+    /// Whether [`Self::close`] does anything, now: somebody learns or has lent. If not, a platform need
+    /// not measure an attempt that has ended, nor tell of it.
+    fn needs_outcomes(&self) -> bool {
+        true
+    }
 
     /// How much of what the call would like beyond its reservation `node`'s harvest pool could cover
     /// for its expected run: 0 nothing, 1 all of it. Guides coverage-aware placement.
@@ -311,6 +333,9 @@ impl<C: CallControl + ?Sized> CallControl for &mut C {
     }
     fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
         (**self).close(outcome, changes);
+    }
+    fn needs_outcomes(&self) -> bool {
+        (**self).needs_outcomes()
     }
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {
         (**self).coverage(node, plan, now)

@@ -21,6 +21,8 @@ pub struct Proposal {
     pub expected_run: Option<Duration>,
     /// When to look at it next.
     pub look_after: Option<Duration>,
+    /// CPU that its node should keep free for it beside the grant.
+    pub held_back: MilliCpu,
     /// Where safeguards stepped in so far.
     pub amendments: Vec<Amendment>,
     /// One short phrase for the journal.
@@ -31,13 +33,11 @@ impl Proposal {
     fn from_wish(function: FunctionId, wish: &CallDecision) -> Result<Self, Nonsense> {
         Ok(Self {
             function,
-            grant: Allocation {
-                cpu: MilliCpu::from_cores(wish.cpu_cores)?,
-                memory: Mebibytes::from_mib(wish.memory_mib)?,
-            },
+            grant: wish.grant()?,
             beyond: wish.beyond,
             expected_run: wish.expected_run,
             look_after: wish.look_after,
+            held_back: MilliCpu::ZERO,
             amendments: Vec::new(),
             why: wish.why,
         })
@@ -81,7 +81,7 @@ impl Proposal {
 }
 
 /// A rule about single calls that no policy can get around.
-pub trait CallSafeguard {
+pub trait CallSafeguard: Send {
     /// The name under which amendments are recorded, from a closed set.
     fn name(&self) -> &'static str;
 
@@ -103,14 +103,45 @@ pub struct CallPlan {
     beyond: Beyond,
     expected_run: Option<Duration>,
     look_after: Option<Duration>,
+    held_back: MilliCpu,
     wanted: (f64, f64),
-    decided_by: DecidedBy,
-    shadow: Option<(f64, f64)>,
-    amendments: Vec<Amendment>,
     why: &'static str,
+    /// Elsewhere, because most plans have none and every call's plan is moved about.
+    notes: Option<Box<PlanNotes>>,
+}
+
+/// What is to be said of a plan that is not simply the policy's own wish.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanNotes {
+    /// Who wished it.
+    pub decided_by: DecidedBy,
+    /// What a second policy would have wished for: cores and MiB.
+    pub shadow: Option<(f64, f64)>,
+    /// Where the safeguards stepped in.
+    pub amendments: Vec<Amendment>,
 }
 
 impl CallPlan {
+    #[inline(always)]
+    fn new(
+        wish: &CallDecision,
+        grant: Allocation,
+        reservation: Allocation,
+        notes: Option<Box<PlanNotes>>,
+    ) -> Self {
+        Self {
+            grant,
+            least: grant.min(reservation),
+            beyond: wish.beyond,
+            expected_run: wish.expected_run,
+            look_after: wish.look_after,
+            held_back: MilliCpu::ZERO,
+            wanted: (wish.cpu_cores, wish.memory_mib),
+            why: wish.why,
+            notes,
+        }
+    }
+
     /// What the call is to hold.
     pub fn grant(&self) -> Allocation {
         self.grant
@@ -136,6 +167,11 @@ impl CallPlan {
         self.look_after
     }
 
+    /// CPU that its node should keep free for it beside the grant.
+    pub fn held_back(&self) -> MilliCpu {
+        self.held_back
+    }
+
     /// What the policy wished for: cores and MiB.
     pub fn wanted(&self) -> (f64, f64) {
         self.wanted
@@ -143,17 +179,18 @@ impl CallPlan {
 
     /// Who wished it.
     pub fn decided_by(&self) -> &DecidedBy {
-        &self.decided_by
+        const POLICY: &DecidedBy = &DecidedBy::Policy;
+        self.notes.as_ref().map_or(POLICY, |notes| &notes.decided_by)
     }
 
     /// What a second policy would have wished for.
     pub fn shadow(&self) -> Option<(f64, f64)> {
-        self.shadow
+        self.notes.as_ref().and_then(|notes| notes.shadow)
     }
 
     /// Where the safeguards stepped in.
     pub fn amendments(&self) -> &[Amendment] {
-        &self.amendments
+        self.notes.as_ref().map_or(&[], |notes| &notes.amendments)
     }
 
     /// One short phrase for the journal.
@@ -163,19 +200,25 @@ impl CallPlan {
 
     /// The same plan, marked as the fallback's because the policy failed in this way.
     pub fn decided_by_fallback(mut self, problem: String) -> Self {
-        self.decided_by = DecidedBy::Fallback(problem);
+        self.notes.get_or_insert_default().decided_by = DecidedBy::Fallback(problem);
         self
     }
 
     /// The same plan with the wish of a second policy beside it, for the record only.
     pub fn with_shadow(mut self, wish: &CallDecision) -> Self {
-        self.shadow = Some((wish.cpu_cores, wish.memory_mib));
+        let wish = (wish.cpu_cores, wish.memory_mib);
+        self.notes.get_or_insert_default().shadow = Some(wish);
         self
+    }
+
+    /// Hands over what a record is to say besides the plan's numbers; mostly nothing.
+    pub fn take_notes(&mut self) -> Option<Box<PlanNotes>> {
+        self.notes.take()
     }
 
     /// Hands over the amendments to a record.
     pub fn into_amendments(self) -> Vec<Amendment> {
-        self.amendments
+        self.notes.map_or_else(Vec::new, |notes| notes.amendments)
     }
 }
 
@@ -193,11 +236,25 @@ impl CallSafeguardChain {
     }
 
     /// Turns a wish for a call's start into a plan, or refuses it if a number in it is nonsense.
+    #[inline(always)]
     pub fn at_dispatch(
         &mut self,
         call: &CallView,
         wish: &CallDecision,
     ) -> Result<CallPlan, Nonsense> {
+        if !self.rules.is_empty() {
+            return self.review(call, wish);
+        }
+        let grant = wish.grant()?;
+        if grant != within(grant, call.ceiling) {
+            return self.review(call, wish);
+        }
+        Ok(CallPlan::new(wish, grant, call.reservation, None))
+    }
+
+    /// Apart: most wishes are reviewed by nobody and need no proposal.
+    #[inline(never)]
+    fn review(&mut self, call: &CallView, wish: &CallDecision) -> Result<CallPlan, Nonsense> {
         let mut proposal = Proposal::from_wish(call.function, wish)?;
         for rule in &mut self.rules {
             rule.at_dispatch(call, &mut proposal);
@@ -218,12 +275,22 @@ impl CallSafeguardChain {
         Ok(permit(proposal, wish, running.reservation, running.ceiling))
     }
 
+    /// Whether there is no rule but the last, which looks at nothing but the wish.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// Tells all rules how an attempt ended.
     pub fn at_end(&mut self, outcome: &CallOutcome) {
         for rule in &mut self.rules {
             rule.at_end(outcome);
         }
     }
+}
+
+/// What is left of `grant` under `ceiling`: no call is granted nothing.
+fn within(grant: Allocation, ceiling: Allocation) -> Allocation {
+    grant.min(ceiling).max(Allocation::new(1, 1))
 }
 
 /// The last word of every chain.
@@ -234,25 +301,26 @@ fn permit(
     ceiling: Allocation,
 ) -> CallPlan {
     const RULE: &str = "ceiling";
-    let cpu = proposal.grant.cpu.clamp(MilliCpu::new(1), ceiling.cpu.max(MilliCpu::new(1)));
+    let Allocation { cpu, memory } = within(proposal.grant, ceiling);
     proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
-    let memory =
-        proposal.grant.memory.clamp(Mebibytes::new(1), ceiling.memory.max(Mebibytes::new(1)));
     proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
-    let Proposal { function: _, grant, beyond, expected_run, look_after, amendments, why } =
-        proposal;
-    CallPlan {
+    let Proposal {
+        function: _,
         grant,
-        least: grant.min(reservation),
         beyond,
         expected_run,
         look_after,
-        wanted: (wish.cpu_cores, wish.memory_mib),
-        decided_by: DecidedBy::Policy,
-        shadow: None,
+        held_back,
         amendments,
         why,
-    }
+    } = proposal;
+    let notes = if amendments.is_empty() {
+        None
+    } else {
+        Some(Box::new(PlanNotes { amendments, ..PlanNotes::default() }))
+    };
+    let plan = CallPlan::new(wish, grant, reservation, notes);
+    CallPlan { beyond, expected_run, look_after, held_back, why, ..plan }
 }
 
 #[cfg(test)]

@@ -119,12 +119,17 @@ impl CallDemand {
     /// | call                                   | 500m   | 1000m  | 2000m  |
     /// | -------------------------------------- | ------ | ------ | ------ |
     /// | 1 core-second, p = 1.5, fixed = 0.2 s  | 2.2 s  | 1.2 s  | 0.87 s |
+    #[inline]
     pub fn run_time(&self, cpu: MilliCpu) -> Duration {
-        let mut nanos = self.fixed.as_nanos();
         if self.cycles <= 1 {
             let rate = u64::from(self.parallelism.min(cpu).get().max(1));
-            return Duration::from_nanos(nanos + self.work.div_ceil(rate));
+            return self.fixed + Duration::from_nanos(self.work.div_ceil(rate));
         }
+        self.run_time_of_cycles(cpu)
+    }
+
+    fn run_time_of_cycles(&self, cpu: MilliCpu) -> Duration {
+        let mut nanos = self.fixed.as_nanos();
         for k in 0..self.cycles {
             let rate = u64::from(self.cycle_parallelism(k).min(cpu).get().max(1));
             nanos += self.cycle_work(k).div_ceil(rate);
@@ -150,7 +155,7 @@ impl CallDemand {
     /// needs no division at all where the user's size is at least the parallelism.
     #[inline]
     pub fn with_run_time_and_rise(mut self, run: Duration, cpu: MilliCpu, rise_share: f32) -> Self {
-        let busy = run.saturating_sub(self.fixed).as_nanos() as f64;
+        let busy = run.saturating_sub(self.fixed).as_nanos_f64();
         let (work, fastest) = if self.cycles <= 1 {
             let rate = f64::from(self.parallelism.min(cpu).get().max(1));
             let work = busy * rate;
@@ -161,10 +166,11 @@ impl CallDemand {
             let share = busy / limited;
             (share * f64::from(self.cycles), share * free)
         };
-        self.work = work as u64;
+        // Signed, because that is one instruction and unsigned is ten.
+        self.work = work as i64 as u64;
         // Rounding moves the fastest run by at most a nanosecond per cycle.
-        let fastest = self.fixed.as_nanos() as f64 + fastest;
-        self.rise = Duration::from_nanos((fastest * f64::from(rise_share)) as u64);
+        let fastest = self.fixed.as_nanos_f64() + fastest;
+        self.rise = Duration::from_nanos_f64(fastest * f64::from(rise_share));
         self
     }
 

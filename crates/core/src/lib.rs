@@ -25,6 +25,7 @@ pub mod observation;
 pub mod peak_range;
 pub mod platform;
 pub mod policy;
+pub mod quantile_window;
 pub mod record;
 pub mod safeguard;
 pub mod seed;
@@ -43,6 +44,7 @@ pub use observation::{ClusterView, FunctionView, Observation, PresenceStep};
 pub use peak_range::{PeakRange, PeakSettings};
 pub use platform::{Episodic, Platform, PlatformError, Receipt};
 pub use policy::{Policy, PolicyError};
+pub use quantile_window::QuantileWindow;
 pub use record::{
     Amendment, CallRecord, DecidedBy, IntervalRecord, Resource, TelemetrySink, TickRecord,
 };

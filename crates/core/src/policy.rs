@@ -16,7 +16,7 @@ pub struct PolicyError {
 }
 
 /// A maker of tick decisions, classic or learned.
-pub trait Policy {
+pub trait Policy: Send {
     /// The name it has in the registry.
     fn name(&self) -> &str;
     /// What it wishes for.

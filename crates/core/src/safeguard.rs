@@ -99,7 +99,7 @@ pub enum Verdict {
 }
 
 /// A rule that no policy can get around.
-pub trait Safeguard {
+pub trait Safeguard: Send {
     /// The name under which amendments are recorded, from a closed set.
     fn name(&self) -> &'static str;
 

@@ -79,7 +79,7 @@ pub struct Arrival {
 }
 
 /// A source of arrivals that never holds more than a moment of them.
-pub trait Workload {
+pub trait Workload: Send {
     /// All functions, in the order of their ids.
     fn functions(&self) -> &[FunctionProfile];
 
@@ -88,6 +88,12 @@ pub trait Workload {
 
     /// The next arrival, never earlier than the one before.
     fn next_arrival(&mut self) -> Option<Arrival>;
+
+    /// Puts up to `most` further arrivals into `into`, in order; fewer only at the end. Who takes many
+    /// asks once for all of them.
+    fn next_arrivals(&mut self, most: usize, into: &mut Vec<Arrival>) {
+        into.extend(std::iter::from_fn(|| self.next_arrival()).take(most));
+    }
 
     /// Starts over. Another seed draws other times and demands of the same functions.
     fn restart(&mut self, seed: Seed);
@@ -102,6 +108,9 @@ impl<W: Workload + ?Sized> Workload for &mut W {
     }
     fn next_arrival(&mut self) -> Option<Arrival> {
         (**self).next_arrival()
+    }
+    fn next_arrivals(&mut self, most: usize, into: &mut Vec<Arrival>) {
+        (**self).next_arrivals(most, into);
     }
     fn restart(&mut self, seed: Seed) {
         (**self).restart(seed);

@@ -2,3 +2,4 @@
 
 pub mod ece471;
 pub mod faasrm;
+pub mod knative_concurrency;

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::line_fit::LineFit;
-use crate::quantile_window::QuantileWindow;
+use windfall_core::QuantileWindow;
 
 /// From when on a line is trusted.
 #[derive(Clone, Copy, Debug, PartialEq)]

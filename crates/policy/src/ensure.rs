@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId, PolicyError};
 
 use crate::per_function::PerFunction;
-use crate::quantile_window::QuantileWindow;
+use windfall_core::QuantileWindow;
 
 /// Settings of [`Ensure`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -17,6 +17,10 @@ impl CallPolicy for Fixed {
     fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
         Ok(CallDecision::exactly(call.reservation, "the user's size"))
     }
+
+    fn learns(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

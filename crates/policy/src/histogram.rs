@@ -17,7 +17,7 @@ use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId,
 
 use crate::peak_reading::PeakReading;
 use crate::per_function::PerFunction;
-use crate::quantile_window::QuantileWindow;
+use windfall_core::QuantileWindow;
 
 /// Settings of [`Histogram`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,6 +8,8 @@
 //! | `ensure`           | call    | regulate CPU by latency, per function                | ENSURE (ACSOS'20), as coded for FaaSRM, mended |
 //! | `histogram`        | call    | 99th percentile of past peaks and a margin           | Autopilot-like |
 //! | `libra`            | call    | size by input, harvest pool, restore when pressed    | Libra (HPDC'23) |
+//! | `shabari`          | call    | cheapest class for the input, learned online         | Shabari (arXiv 2401.08859) |
+//! | `windfall`         | call    | calibrated quantile, then live trimming              | our own, see [`WindfallSizing`] |
 //! | `safeguard-random` | call    | a coin inside FaaSRM's safeguard                     | FaaSRM (arXiv 2108.12717) |
 //! | `oracle`           | call    | the demand, known in advance                         | for reports |
 //! | `ensure-scaling`   | tick    | square-root staffing, packed                         | ENSURE (ACSOS'20) |
@@ -21,6 +23,7 @@
 //! [`erlang_c`], [`PeakReading`], [`DemandProfile`]. Which name means which policy is the
 //! scenario's business.
 
+mod cost_classifier;
 mod demand_profile;
 mod ensure;
 mod ensure_scaling;
@@ -43,11 +46,14 @@ mod line_fit;
 mod oracle;
 mod peak_reading;
 mod per_function;
-mod quantile_window;
+
 mod queueing;
 mod safeguard_random;
+mod shabari;
 mod windfall_scaling;
+mod windfall_sizing;
 
+pub use cost_classifier::CostClassifier;
 pub use demand_profile::{DemandProfile, Trust};
 pub use ensure::{Ensure, EnsureSettings};
 pub use ensure_scaling::{EnsureScaling, EnsureScalingSettings};
@@ -63,10 +69,12 @@ pub use line_fit::LineFit;
 pub use oracle::Oracle;
 pub use peak_reading::PeakReading;
 pub use per_function::PerFunction;
-pub use quantile_window::QuantileWindow;
 pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
+pub use shabari::{Shabari, ShabariSettings};
+pub use windfall_core::QuantileWindow;
 pub use windfall_scaling::{GapCounts, WindfallScaling, WindfallScalingSettings};
+pub use windfall_sizing::{SlackDials, WindfallSizing, WindfallSizingSettings};
 
 /// The policy that the guide builds, compiled and run as it is printed there.
 #[cfg(doctest)]

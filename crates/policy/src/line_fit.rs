@@ -59,6 +59,17 @@ impl LineFit {
         if scale > 0.0 { (self.sxy * self.sxy / scale).min(1.0) } else { 0.0 }
     }
 
+    /// The line at `x` with its slope pulled towards flat as if `flat_points` more points lay on the mean;
+    /// the mean where `x` is not known or never varied, nothing before the first point.
+    pub fn shrunk_at(&self, x: Option<f64>, flat_points: f64) -> Option<f64> {
+        let belief = self.weight / (self.weight + flat_points);
+        let rise = match x.filter(|_| self.sxx > 0.0) {
+            Some(x) => belief * self.sxy / self.sxx * (x - self.mean_x),
+            None => 0.0,
+        };
+        (self.points > 0).then_some(self.mean_y + rise)
+    }
+
     /// The line at `x`; nothing before x has varied.
     pub fn at(&self, x: f64) -> Option<f64> {
         (self.sxx > 0.0).then(|| self.mean_y + self.sxy / self.sxx * (x - self.mean_x))
@@ -111,6 +122,15 @@ mod tests {
         let slope = mean(&|p| (p.0 - mx) * (p.1 - my)) / mean(&|p| (p.0 - mx) * (p.0 - mx));
         let fit = through(&points, 0.5);
         assert!((fit.at(3.0).unwrap() - (my + slope * (3.0 - mx))).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_shrunk_line_is_flat_at_first_and_itself_in_the_end() {
+        let few = through(&[(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)], 1.0);
+        // Three points against three on the mean: half of the slope 0.5, around the mean (1, 1).
+        assert!((few.shrunk_at(Some(3.0), 3.0).unwrap() - 1.5).abs() < 1e-12);
+        assert_eq!(few.shrunk_at(None, 3.0), Some(1.0));
+        assert_eq!(LineFit::new(1.0).shrunk_at(Some(1.0), 3.0), None);
     }
 
     #[test]

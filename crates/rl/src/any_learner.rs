@@ -116,7 +116,8 @@ impl AnySettings {
         }
     }
 
-    /// These with some of them replaced, by name. A schedule may be given as a plain number.
+    /// These with some of them replaced, by name. A schedule may be given as a plain
+    /// number, and nothing as `none`.
     pub fn with(&self, changes: &Map<String, Value>) -> Result<Self, SettingsError> {
         let mut all = serde_json::to_value(self).unwrap_or_default();
         let names = all.as_object().map(|all| all.keys().cloned().collect::<Vec<_>>());
@@ -126,10 +127,12 @@ impl AnySettings {
                 return Err(SettingsError::Unknown { key: key.clone(), allowed });
             };
             let is_schedule = place.get("kind").is_some();
-            *place = match value.as_f64() {
-                Some(value) if is_schedule => {
+            *place = match (value.as_f64(), value.as_str()) {
+                (Some(value), _) if is_schedule => {
                     serde_json::json!({ "kind": "constant", "value": value })
                 }
+                // Files have no word for nothing; where a word is expected it is one.
+                (_, Some("none")) if !place.is_string() => Value::Null,
                 _ => value.clone(),
             };
         }

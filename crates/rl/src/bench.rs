@@ -14,7 +14,7 @@ use crate::random::Draw;
 pub type Clock<'a> = &'a dyn Fn() -> f64;
 
 /// Results of [`measure`]: of the fastest round each, because other work on the machine only ever adds.
-/// Latencies are quantiles over the single decisions of the quietest of twenty windows.
+/// Latencies are quantiles over the single decisions of the quietest of two hundred windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurements {
     /// Steps per second of one environment with random actions.
@@ -147,10 +147,11 @@ fn score_latency(clock: Clock<'_>) -> (f64, f64) {
 /// Median and 99th percentile of single calls, in microseconds, of the window with the lowest of the
 /// latter.
 fn latency(clock: Clock<'_>, mut decide: impl FnMut(usize) -> usize) -> (f64, f64) {
-    const CALLS: usize = 5000;
+    // Short enough that some window of a busy machine is quiet, with twenty calls above its p99.
+    const CALLS: usize = 2000;
     let mut chosen = 0;
     let mut quietest = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..20 {
+    for _ in 0..200 {
         let mut times: Vec<f64> = (0..CALLS)
             .map(|round| {
                 let start = clock();

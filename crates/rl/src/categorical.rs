@@ -1,7 +1,7 @@
 //! A choice among few actions by weights: probabilities, entropy, their gradients, masks.
 
-use crate::net::exp;
 use crate::net::kernels::{LANES, padded};
+use crate::net::{exp, ln};
 use crate::random::Draw;
 
 /// Probabilities of actions, kept in room that is allocated once.
@@ -58,7 +58,7 @@ impl Choice {
             );
             sum += p.iter().sum::<f32>();
         }
-        let (share, shift) = (1.0 / sum, most + libm::logf(sum));
+        let (share, shift) = (1.0 / sum, most + ln(sum));
         let mut entropy = 0.0;
         for ((p, log), z) in probabilities.iter_mut().zip(logs).zip(logits) {
             for lane in 0..LANES {

@@ -41,6 +41,7 @@ pub mod replay;
 pub mod rollout;
 pub mod schedule;
 pub mod toy;
+pub mod training;
 
 pub use any_learner::{AnySettings, Kind};
 pub use catalogue::{Entry, Split};

@@ -14,7 +14,7 @@ mod initial;
 pub(crate) mod kernels;
 
 pub use adam::{Adam, AdamSettings};
-pub use elementary::{exp, tanh};
+pub use elementary::{exp, ln, tanh};
 pub use initial::Initial;
 
 use kernels::{dispatch, padded, product, product_of_columns, sum_of_rows, tanh_all, transpose};

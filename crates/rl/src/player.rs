@@ -42,14 +42,20 @@ impl<E: Environment> Player<E> {
         player
     }
 
-    /// Goes to a place.
-    pub fn restore(&mut self, place: Place) {
+    /// Goes to a place. Returns whether there is such a place: an episode can be over before the actions
+    /// are.
+    #[must_use]
+    pub fn restore(&mut self, place: Place) -> bool {
         self.environment.remember(&place.memory);
         self.place.episodes = place.episodes.saturating_sub(1);
         self.begin();
-        for action in place.actions {
-            self.act(action);
+        let last = place.actions.len();
+        for (done, action) in place.actions.into_iter().enumerate() {
+            if self.act(action).end.is_over() && done + 1 < last {
+                return false;
+            }
         }
+        true
     }
 
     /// Begins the next episode.
@@ -109,7 +115,7 @@ mod tests {
         let mut second = Player::new(Corridor::new(), Seed::new(3));
         for step in 0..40 {
             if step == 17 {
-                second.restore(first.place().clone());
+                assert!(second.restore(first.place().clone()));
             }
             let action = usize::from(step % 3 != 0);
             let taken = first.act(action);
@@ -127,5 +133,7 @@ mod tests {
             }
         }
         assert!(first.place().episodes > 2);
+        let beyond = Place { actions: vec![1; 3], ..Place::default() };
+        assert!(!second.restore(beyond));
     }
 }

@@ -38,7 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 over_commit_cpu: 1.0,
                 over_commit_memory: 1.0,
             };
-            run.play_assembled(assembled, cluster, workload.as_mut(), &mut counts, &mut |_| {})?;
+            let built = (assembled, false);
+            run.play_on(cluster, built, workload.as_mut(), (&mut counts, &mut |_| {}))?;
         }
     }
     println!("# Gaps of functions set aside for fitting: class, then bin:count. See gap_prior.rs.");

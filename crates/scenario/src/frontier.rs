@@ -27,7 +27,7 @@ use self::arrivals_oracle::OracleCost;
 use self::dials::Family;
 use self::measure::{FunctionShare, InstanceMeasure};
 use crate::cluster::size_cluster;
-use crate::run::{Run, RunError, reserved};
+use crate::run::{Run, RunError, Watching, reserved};
 use crate::settings::Scenario;
 
 /// Which trade is drawn.
@@ -203,11 +203,13 @@ impl Frontier<'_> {
             }
             Question::Scaling => self.cluster(oracle),
         };
+        let mut unseen = |_| {};
+        let watching: Watching<'_> = (&mut measure, &mut unseen);
         let output = if family.policy == minute_oracle::NAME {
             let assembled = minute_oracle::assemble(&scenario, seed)?;
-            run.play_assembled(assembled, cluster, workload.as_mut(), &mut measure, &mut |_| {})?
+            run.play_on(cluster, (assembled, false), workload.as_mut(), watching)?
         } else {
-            run.play_on(cluster, workload.as_mut(), &mut measure, &mut |_| {})?
+            run.play_on_cluster(cluster, workload.as_mut(), watching)?
         };
         Ok(FrontierPoint {
             policy: family.label.clone(),

@@ -3,16 +3,23 @@
 mod incumbents;
 
 use windfall_control::CallLoop;
-use windfall_control::call_safeguards::{Faasrm, Floor, SlackBudget};
+use windfall_control::call_safeguards::{
+    Faasrm, Floor, Preference, SlackBudget, SlackSettings, SurgeSettings,
+};
 use windfall_control::safeguards::{
     Capacity, FlapBudget, Limits, RateOfChange, StaleObservation, StartsPerTick,
 };
 use windfall_core::peak_range::PeakSettings;
-use windfall_core::{CallPolicy, CallSafeguard, CallSafeguardChain, Policy, SafeguardChain, Seed};
+use windfall_core::{
+    CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Policy, SafeguardChain, Seed,
+};
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
-    Queueing, SafeguardRandom, WindfallScaling,
+    Queueing, SafeguardRandom, Shabari, SlackDials, WindfallScaling, WindfallSizing,
+    WindfallSizingSettings,
 };
+
+use crate::checkpoint_policy::trained_faasrm;
 
 pub(crate) use incumbents::read_manifest;
 
@@ -137,6 +144,38 @@ fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static
     }
 }
 
+/// The product's own sizing, with the slack budget that no wish of it can pass.
+pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
+    Assembled {
+        call_safeguards: vec![Box::new(SlackBudget::new(slack_settings(&settings)))],
+        ..sizes_calls(WindfallSizing::new(settings))
+    }
+}
+
+/// The slack budget as the policy's dials set it.
+fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
+    let SlackDials { beta, beta_queued, soonest_look_millis, .. } = settings.slack;
+    let millis = |millis: f64| Duration::from_secs_f64(millis.max(1.0) * 1e-3);
+    let usual = SurgeSettings::default();
+    let widen = if settings.slack.calibrates { usual.widen } else { 0.0 };
+    SlackSettings {
+        beta,
+        beta_queued,
+        max_look: millis(settings.longest_look_millis.max(settings.first_look_millis)),
+        soonest_look: millis(soonest_look_millis),
+        expects_shortest_run: settings.slack.expects_shortest_run,
+        preference: match settings.slack.expects_surges {
+            true => Preference::Surges,
+            false => Preference::Seen,
+        },
+        surges: SurgeSettings { widen, ..usual },
+        restores_in_stages: true,
+        reserve: settings.slack.reserve,
+        reserve_seconds: settings.slack.reserve_seconds,
+        ..SlackSettings::default()
+    }
+}
+
 /// All policies.
 pub const REGISTRY: &[PolicyEntry] = &[
     PolicyEntry {
@@ -145,6 +184,13 @@ pub const REGISTRY: &[PolicyEntry] = &[
         foresight: false,
         by_default: true,
         build: |parts| parts.no_settings().map(|()| sizes_calls(Fixed)),
+    },
+    PolicyEntry {
+        name: "windfall",
+        summary: "calibrated first sizes, live trimming within a slack budget, loans",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(windfall(parts.settings()?)),
     },
     PolicyEntry {
         name: "safeguard-random",
@@ -194,6 +240,23 @@ pub const REGISTRY: &[PolicyEntry] = &[
         foresight: false,
         by_default: true,
         build: |parts| Ok(sizes_calls(Libra::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "shabari",
+        summary: "input-aware: the class of size that is cheapest to be wrong with, learned online",
+        foresight: false,
+        by_default: true,
+        build: |parts| Ok(sizes_calls(Shabari::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "faasrm",
+        summary: "FaaSRM's score network behind its safeguard, as trained here",
+        foresight: false,
+        by_default: false,
+        build: |parts| {
+            parts.no_settings()?;
+            trained_faasrm().map_err(serde::de::Error::custom)
+        },
     },
     PolicyEntry {
         name: "queueing",

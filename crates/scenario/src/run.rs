@@ -136,6 +136,9 @@ pub fn simulator_settings(scenario: &Scenario, cluster: Cluster) -> Settings {
     }
 }
 
+/// Who sees everything, and who is told the number of calls that have ended.
+pub type Watching<'w> = (&'w mut dyn TelemetrySink, &'w mut (dyn FnMut(u64) + Send));
+
 impl Run<'_> {
     /// Plays the run. `journal` sees everything, `progress` the number of calls that have ended.
     pub fn play(
@@ -143,43 +146,43 @@ impl Run<'_> {
         reserved: &Reserved,
         workload: &mut dyn Workload,
         journal: &mut dyn TelemetrySink,
-        progress: &mut dyn FnMut(u64),
+        progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<RunOutput, RunError> {
-        let cluster = size_cluster(reserved, self.load, self.scenario.node);
-        self.play_on(cluster, workload, journal, progress)
+        let (assembled, foresight) = self.assemble()?;
+        self.play_assembled(assembled, foresight, reserved, workload, (journal, progress))
     }
 
-    /// Plays the run on machines that are given.
+    /// Plays the run with a policy that was built elsewhere, for instance one that is still learning.
+    pub(crate) fn play_assembled(
+        &self,
+        assembled: Assembled,
+        foresight: bool,
+        reserved: &Reserved,
+        workload: &mut dyn Workload,
+        watching: Watching<'_>,
+    ) -> Result<RunOutput, RunError> {
+        let cluster = size_cluster(reserved, self.load, self.scenario.node);
+        self.play_on(cluster, (assembled, foresight), workload, watching)
+    }
+
+    /// Plays the run on machines that are given, with the policy it names.
+    pub fn play_on_cluster(
+        &self,
+        cluster: Cluster,
+        workload: &mut dyn Workload,
+        watching: Watching<'_>,
+    ) -> Result<RunOutput, RunError> {
+        self.play_on(cluster, self.assemble()?, workload, watching)
+    }
+
+    /// Plays the run on machines that are given, with a policy that was built elsewhere and whether it is
+    /// told the future; the name is only a label then.
     pub fn play_on(
         &self,
         cluster: Cluster,
-        workload: &mut dyn Workload,
-        journal: &mut dyn TelemetrySink,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<RunOutput, RunError> {
-        let (assembled, foresight) = self.assemble()?;
-        self.play_with((assembled, foresight), cluster, workload, journal, progress)
-    }
-
-    /// Plays the run with a policy that was put together elsewhere; the name is only a label then.
-    pub fn play_assembled(
-        &self,
-        assembled: Assembled,
-        cluster: Cluster,
-        workload: &mut dyn Workload,
-        journal: &mut dyn TelemetrySink,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<RunOutput, RunError> {
-        self.play_with((assembled, false), cluster, workload, journal, progress)
-    }
-
-    fn play_with(
-        &self,
         (mut assembled, foresight): (Assembled, bool),
-        cluster: Cluster,
         workload: &mut dyn Workload,
-        journal: &mut dyn TelemetrySink,
-        progress: &mut dyn FnMut(u64),
+        (journal, progress): Watching<'_>,
     ) -> Result<RunOutput, RunError> {
         let mut settings = simulator_settings(self.scenario, cluster);
         settings.foresight = foresight;
@@ -286,7 +289,7 @@ fn run_with_ticks(
 struct Everyone<'a> {
     metrics: RunMetrics,
     journal: &'a mut dyn TelemetrySink,
-    progress: &'a mut dyn FnMut(u64),
+    progress: &'a mut (dyn FnMut(u64) + Send),
     ended: u64,
 }
 

@@ -1,7 +1,6 @@
 //! A call that has a place: starting or running on an instance.
 
-use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, Amendment, CallDemand, CallId, CallPlan, Duration, Timestamp};
+use windfall_core::{Allocation, CallDemand, CallRecord, Duration, MilliCpu, Timestamp};
 
 use crate::event_queue::Token;
 use crate::progress::{Passed, Progress};
@@ -24,84 +23,45 @@ pub(crate) enum Turn {
     IsKilled,
 }
 
-/// What happened to a call in attempts that were killed.
-#[derive(Clone, Debug)]
-pub(crate) struct Earlier {
-    pub(crate) run: Duration,
-    pub(crate) kills: u8,
-    pub(crate) cold_start: Duration,
-    pub(crate) totals: Totals,
-    pub(crate) plan: CallPlan,
-    pub(crate) first_grant: Allocation,
-    pub(crate) lowest: Allocation,
-    pub(crate) highest: Allocation,
-    pub(crate) changes: u32,
-    pub(crate) looks: u32,
-    pub(crate) amendments: Vec<Amendment>,
-    pub(crate) steps: Vec<GrantStep>,
-}
-
-/// Integrals over the time a call holds something.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    /// Millicore-nanoseconds granted.
-    pub(crate) cpu_granted: u64,
-    /// Millicore-nanoseconds used.
-    pub(crate) cpu_used: u64,
-    /// MiB-nanoseconds granted.
-    pub(crate) memory_granted: u64,
-    /// MiB-nanoseconds used.
-    pub(crate) memory_used: u64,
-}
-
 /// One call with a place.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) id: CallId,
-    pub(crate) function: u32,
-    pub(crate) node: u32,
-    pub(crate) instance: u32,
-    pub(crate) arrived_at: Timestamp,
+    /// The story of this attempt, written as it happens; telemetry reads it when the call ends.
+    pub(crate) record: CallRecord,
+    /// The stories of attempts that were killed.
+    pub(crate) earlier: Option<Box<CallRecord>>,
     pub(crate) demand: CallDemand,
-    pub(crate) earlier: Option<Box<Earlier>>,
-    pub(crate) plan: CallPlan,
-    pub(crate) cold_start: Duration,
+    pub(crate) instance: u32,
+    /// Its place in the node's list of running calls.
+    pub(crate) place_on_node: u32,
     /// Whether it runs; before that its instance starts.
     pub(crate) is_running: bool,
-    pub(crate) started_at: Timestamp,
-    pub(crate) first_grant: Allocation,
     pub(crate) grant: Allocation,
     /// What a raise found no room for.
     pub(crate) owed: Allocation,
-    pub(crate) lowest: Allocation,
-    pub(crate) highest: Allocation,
+    /// What its node holds back for it.
+    pub(crate) held_back: MilliCpu,
     pub(crate) pace: Pace,
+    /// How far it has come; begun only when that is first asked, which for most calls is never.
     pub(crate) progress: Progress,
     /// Until when `progress` and the use are up to date.
     pub(crate) progress_at: Timestamp,
     /// Until when the granted integrals are up to date.
     pub(crate) held_at: Timestamp,
-    pub(crate) totals: Totals,
     /// Use that observations have counted already.
     pub(crate) observed_use: u64,
     pub(crate) throttled: u64,
     /// Highest CPU use so far, millicores.
     pub(crate) peak: u32,
-    /// Its place in the node's list of running calls.
-    pub(crate) place_on_node: u32,
     pub(crate) turn: Turn,
     pub(crate) turn_token: Token,
     pub(crate) look_after: Option<Duration>,
     pub(crate) look_token: Token,
-    pub(crate) looks: u32,
     /// Use and throttled time at the last look.
     pub(crate) looked: Looked,
     /// A change on its way, with its reason.
     pub(crate) pending: Option<(Allocation, &'static str)>,
     pub(crate) resize_token: Token,
-    pub(crate) changes: u32,
-    pub(crate) amendments: Vec<Amendment>,
-    pub(crate) steps: Vec<GrantStep>,
 }
 
 /// Where the counters stood at the last look.
@@ -113,14 +73,61 @@ pub(crate) struct Looked {
 }
 
 impl Call {
+    /// The call's instance is there.
+    pub(crate) fn begin(&mut self, now: Timestamp) {
+        self.is_running = true;
+        self.record.started_at = now;
+        self.progress_at = now;
+        self.looked.at = now;
+    }
+
+    /// Whether no time has been accounted for since it began.
+    fn is_fresh(&self) -> bool {
+        self.progress_at == self.record.started_at
+    }
+
+    /// Lets something else decide the pace from now on.
+    pub(crate) fn set_pace(&mut self, pace: Pace) {
+        if self.is_fresh() {
+            self.progress = Progress::start(&self.demand);
+        }
+        self.pace = pace;
+    }
+
+    /// Run time on a constant CPU share. The user's own is known, and by far the most frequent.
+    fn run_time(&self, cpu: MilliCpu) -> Duration {
+        if cpu == self.record.reservation.cpu {
+            self.record.baseline
+        } else {
+            self.demand.run_time(cpu)
+        }
+    }
+
+    /// How long it still runs at its own pace.
+    pub(crate) fn time_left(&self) -> Duration {
+        if self.is_fresh() {
+            self.run_time(self.grant.cpu)
+        } else {
+            Duration::from_nanos(self.progress.remaining(&self.demand, self.grant.cpu))
+        }
+    }
+
     /// Brings progress and use up to `now`.
+    #[inline]
     pub(crate) fn catch_up(&mut self, now: Timestamp) {
         let nanos = now.since(self.progress_at).as_nanos();
-        if nanos == 0 || !self.is_running {
-            return;
+        if nanos > 0 && self.is_running {
+            self.advance(now, nanos);
         }
+    }
+
+    #[inline(never)]
+    fn advance(&mut self, now: Timestamp, nanos: u64) {
         let (passed, rate) = match self.pace {
             Pace::Own => {
+                if self.is_fresh() {
+                    self.progress = Progress::start(&self.demand);
+                }
                 let limit = self.grant.cpu;
                 let passed = self.progress.advance(&self.demand, limit, nanos);
                 (passed, limit.min(self.demand.parallelism).get())
@@ -133,18 +140,24 @@ impl Call {
         if used > 0 {
             self.peak = self.peak.max(rate);
         }
-        self.totals.cpu_used += used;
+        self.record.cpu_used += used;
         self.throttled += throttled;
         self.progress_at = now;
     }
 
-    /// Brings progress and use up to the end of the call. A call that had all it could use from start
-    /// to end needs no walk through its segments.
+    /// Brings progress and use up to the end of the call. A call that was left alone from start to end
+    /// and had all it could use, or has but one stretch of work, needs no walk through its segments.
+    #[inline]
     pub(crate) fn finish(&mut self, now: Timestamp) {
-        let is_untouched = self.progress_at == self.started_at && self.pace == Pace::Own;
-        if is_untouched && self.turn == Turn::Ends && self.grant.cpu >= self.demand.parallelism {
-            self.totals.cpu_used = self.demand.work;
-            self.peak = self.demand.parallelism.get();
+        let demand = &self.demand;
+        let is_left_alone = self.is_fresh() && self.pace == Pace::Own && self.turn == Turn::Ends;
+        let is_simple = demand.cycles <= 1 && demand.work > 0;
+        let is_short = self.grant.cpu < demand.parallelism;
+        if is_left_alone && (is_simple || !is_short) {
+            let working = now.since(self.record.started_at + demand.fixed).as_nanos();
+            self.throttled = u64::from(is_short) * working;
+            self.peak = demand.parallelism.min(self.grant.cpu).get();
+            self.record.cpu_used = demand.work;
             self.progress_at = now;
         } else {
             self.catch_up(now);
@@ -154,8 +167,8 @@ impl Call {
     /// Brings the granted integrals up to `now`.
     pub(crate) fn account(&mut self, now: Timestamp) {
         let nanos = now.since(self.held_at).as_nanos();
-        self.totals.cpu_granted += u64::from(self.grant.cpu.get()) * nanos;
-        self.totals.memory_granted += u64::from(self.grant.memory.get()) * nanos;
+        self.record.cpu_granted += u64::from(self.grant.cpu.get()) * nanos;
+        self.record.memory_granted += u64::from(self.grant.memory.get()) * nanos;
         self.held_at = now;
     }
 }

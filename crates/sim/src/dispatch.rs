@@ -2,23 +2,24 @@
 
 use windfall_core::{
     Allocation, Arrival, CallEnd, CallId, CallPlan, CallView, Duration, Foresight, FunctionId,
-    NodeId, Start, Timestamp,
+    MilliCpu, NodeId, Start, Timestamp,
 };
 
-use crate::call::{Call, Looked, Pace, Totals, Turn};
+use crate::call::{Call, Looked, Pace, Turn};
+use crate::call_record::{first_page, note_plan, record_of_rejected};
 use crate::event_queue::{Event, Token};
 use crate::function::{Head, Waiting};
 use crate::gauges::Gauge;
 use crate::instance::Stage;
 use crate::progress::Progress;
-use crate::run::record_of_rejected;
 use crate::simulator::Simulator;
 
 impl Simulator<'_> {
     /// A call comes.
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, id: u64, arrival: Arrival) {
         let function = arrival.function.0;
-        let waiting = Waiting {
+        let mut waiting = Waiting {
             id: CallId(id),
             arrived_at: arrival.at,
             demand: arrival.demand,
@@ -31,10 +32,12 @@ impl Simulator<'_> {
         self.ledger.arrived += 1;
         self.gauges.arrivals += 1;
         self.gauges.add(Gauge::Demand, state.reservation.cpu.get());
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             self.arrive_at_instances(function, waiting);
         } else if self.functions[function as usize].queue.is_empty() {
-            self.arrive_first(function, waiting);
+            if !self.starts_at_once(function, &mut waiting) {
+                self.enqueue(function, waiting);
+            }
         } else {
             self.enqueue(function, waiting);
         }
@@ -44,16 +47,14 @@ impl Simulator<'_> {
     }
 
     /// A call whose function has nobody waiting: it starts at once if a node has room.
-    fn arrive_first(&mut self, function: u32, waiting: Waiting) {
-        let view = self.view(function, &waiting);
-        let plan = self.control.size(&view);
-        match self.choose_node(function, &plan) {
-            Some(node) => {
-                self.place(function, waiting, plan, &view, node);
-                self.reshare_if_needed(node);
-            }
-            None => self.enqueue(function, waiting),
-        }
+    #[inline(always)]
+    fn starts_at_once(&mut self, function: u32, waiting: &mut Waiting) -> bool {
+        let view = self.view(function, waiting);
+        let mut plan = self.control.size(&view);
+        let Some(node) = self.choose_node(function, &plan) else { return false };
+        self.place(function, waiting, Some(&mut plan), &view, node);
+        self.reshare_if_needed(node);
+        true
     }
 
     /// Puts a call at the end of its queue, or turns it away if the queue is full.
@@ -139,6 +140,7 @@ impl Simulator<'_> {
     }
 
     /// What a policy sees of a call that is about to start.
+    #[inline(always)]
     pub(crate) fn view(&self, function: u32, waiting: &Waiting) -> CallView {
         let limit = self.nodes[0].limit;
         let nodes = self.nodes.len() as f64;
@@ -161,10 +163,13 @@ impl Simulator<'_> {
     }
 
     /// Gives room that came free on `node` to whoever waits longest and fits: debts first.
+    #[inline(always)]
     pub(crate) fn settle(&mut self, node: u32) {
-        self.pay_debts(node);
+        if !self.nodes[node as usize].debts.is_empty() {
+            self.pay_debts(node);
+        }
         if !self.heads.is_empty() {
-            if self.settings.sizes_calls() {
+            if self.sizes_calls {
                 self.start_waiting(node);
             } else {
                 self.start_missing_instances();
@@ -217,34 +222,31 @@ impl Simulator<'_> {
         let plan = self.functions[function as usize].head_plan.take();
         let Some(mut waiting) = self.dequeue(function) else { return };
         let view = self.view(function, &waiting);
-        let plan = match (plan, waiting.earlier.as_deref_mut()) {
-            // A killed call is tried again at the user's size; its first plan stays on record.
-            (_, Some(earlier)) => earlier.plan.clone(),
-            (Some(plan), None) => plan,
-            (None, None) => self.control.size(&view),
-        };
-        self.place(function, waiting, plan, &view, node);
+        // A killed call is tried again at the user's size; its first plan stays on record.
+        let is_first = waiting.earlier.is_none();
+        let mut plan = is_first.then(|| plan.unwrap_or_else(|| self.control.size(&view)));
+        self.place(function, &mut waiting, plan.as_mut(), &view, node);
     }
 
-    /// Gives a call its place on `node`, which has room for it.
+    /// Gives a call its place on `node`, which has room for it. Without a plan it gets the user's size.
+    #[inline(always)]
     pub(crate) fn place(
         &mut self,
         function: u32,
-        waiting: Waiting,
-        plan: CallPlan,
+        waiting: &mut Waiting,
+        plan: Option<&mut CallPlan>,
         view: &CallView,
         node: u32,
     ) {
         let room = self.nodes[node as usize].room();
-        let start = if waiting.earlier.is_some() {
-            Start { grant: view.reservation.min(view.ceiling), look_after: None }
-        } else {
-            self.control.start(view, &plan, NodeId(node), room)
+        let start = match &plan {
+            Some(plan) => self.control.start(view, plan, NodeId(node), room),
+            None => Start { grant: view.reservation.min(view.ceiling), look_after: None },
         };
         debug_assert!(start.grant.fits(room), "{} granted, {room} free", start.grant);
         let warm = self.take_idle(function, node);
         self.make_room(node, start.grant);
-        self.nodes[node as usize].granted += start.grant;
+        self.nodes[node as usize].hold(start.grant);
         self.gauges.hold(start.grant, view.reservation);
         let instance = match warm {
             Some(instance) => instance,
@@ -263,75 +265,70 @@ impl Simulator<'_> {
 
     /// Reminds the call of when its instance will be ready.
     fn await_instance(&mut self, call: u32, instance: u32) {
-        let function = self.calls[call].function as usize;
+        let record = &mut self.calls[call].record;
+        let function = &mut self.functions[record.function.index()];
         let cold = if self.settings.cold_starts {
-            self.cold_noise.cold_start(self.functions[function].cold_start, self.calls[call].id.0)
+            self.cold_noise.cold_start(function.cold_start, record.id.0)
         } else {
             Duration::ZERO
         };
-        self.calls[call].cold_start += cold;
-        self.functions[function].window.cold_starts += 1;
+        record.cold_start = cold;
+        function.window.cold_starts += 1;
         let token = self.queue.push(self.now + cold, Event::InstanceReady(instance));
         self.instances[instance].token = token;
         debug_assert!(self.instances[instance].stage == Stage::Starting);
     }
 
     /// A call with a place, its counters at zero.
+    #[inline(always)]
     pub(crate) fn new_call(
         &mut self,
         function: u32,
-        waiting: Waiting,
-        plan: CallPlan,
+        waiting: &mut Waiting,
+        plan: Option<&mut CallPlan>,
         start: Start,
         instance: u32,
     ) -> u32 {
-        let Waiting { id, arrived_at, demand, earlier } = waiting;
         let now = self.now;
         self.ledger.running += 1;
         self.gauges.add(Gauge::Running, 1);
-        self.functions[function as usize].note_presence(now);
-        self.functions[function as usize].running += 1;
+        let state = &mut self.functions[function as usize];
+        state.note_presence(now);
+        state.running += 1;
+        let mut record = first_page(function, waiting, state.reservation, start.grant, now);
+        record.node = NodeId(self.instances[instance].node);
+        if let Some(plan) = plan {
+            note_plan(&mut record, plan);
+        }
         self.calls.insert(Call {
-            id,
-            function,
-            node: self.instances[instance].node,
+            record,
+            earlier: waiting.earlier.take(),
+            demand: waiting.demand,
             instance,
-            arrived_at,
-            demand,
-            plan,
-            cold_start: earlier.as_ref().map_or(Duration::ZERO, |earlier| earlier.cold_start),
-            earlier,
+            place_on_node: 0,
             is_running: false,
-            started_at: now,
-            first_grant: start.grant,
             grant: start.grant,
             owed: Allocation::ZERO,
-            lowest: start.grant,
-            highest: start.grant,
+            held_back: MilliCpu::ZERO,
             pace: Pace::Own,
             progress: Progress::default(),
             progress_at: now,
             held_at: now,
-            totals: Totals::default(),
             observed_use: 0,
             throttled: 0,
             peak: 0,
-            place_on_node: 0,
             turn: Turn::Ends,
             turn_token: Token::NONE,
             look_after: start.look_after,
             look_token: Token::NONE,
-            looks: 0,
             looked: Looked::default(),
             pending: None,
             resize_token: Token::NONE,
-            changes: 0,
-            amendments: Vec::new(),
-            steps: Vec::new(),
         })
     }
 
     /// Makes a call one of its instance's.
+    #[inline(always)]
     pub(crate) fn join(&mut self, call: u32, instance: u32) {
         let widest = u64::from(self.calls[call].demand.parallelism.get());
         let instance = &mut self.instances[instance];

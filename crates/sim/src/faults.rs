@@ -28,7 +28,7 @@ impl Simulator<'_> {
     /// A node is lost with all its calls and instances.
     pub(crate) fn on_node_failure(&mut self, node: u32) {
         let on_node: Vec<u32> =
-            self.calls.places().filter(|&slot| self.calls[slot].node == node).collect();
+            self.calls.places().filter(|&slot| self.calls[slot].record.node.0 == node).collect();
         for slot in on_node {
             self.leave(slot);
             self.tell_outcome(slot, false);

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use windfall_core::{
-    Allocation, CallDemand, CallId, CallPlan, ColdStart, Duration, FunctionProfile, PresenceStep,
-    Timestamp, Worth,
+    Allocation, CallDemand, CallId, CallPlan, CallRecord, ColdStart, Duration, FunctionProfile,
+    PresenceStep, Timestamp, Worth,
 };
 
-use crate::call::Earlier;
 use crate::event_queue::Token;
+use crate::idle::OfFunction;
 use crate::settings::Settings;
 
 /// A call that has arrived and has no place yet.
@@ -18,7 +18,7 @@ pub(crate) struct Waiting {
     pub(crate) arrived_at: Timestamp,
     pub(crate) demand: CallDemand,
     /// What happened to it before, if it was killed and tries again.
-    pub(crate) earlier: Option<Box<Earlier>>,
+    pub(crate) earlier: Option<Box<CallRecord>>,
 }
 
 /// The first in a function's queue, in the list that is searched whenever a node has room.
@@ -42,7 +42,7 @@ pub(crate) struct Window {
     pub(crate) used: u64,
     pub(crate) memory_peak: u32,
     /// Calls in the system times nanoseconds.
-    pub(crate) presence: f64,
+    pub(crate) presence: u128,
 }
 
 /// One function.
@@ -64,7 +64,7 @@ pub(crate) struct Function {
     /// The plan of the first in the queue; gone when a call ends, since the policy may have learned.
     pub(crate) head_plan: Option<CallPlan>,
     /// Ready instances without a call, last used last.
-    pub(crate) idle: Vec<u32>,
+    pub(crate) idle: OfFunction,
     /// Ready instances with at least one call and a free place, oldest first.
     pub(crate) open: Vec<u32>,
     pub(crate) ready: u32,
@@ -72,6 +72,8 @@ pub(crate) struct Function {
     pub(crate) running: u32,
     /// The reminder of the end of the longest idle instance's keep-alive.
     pub(crate) expiry: Token,
+    /// The reminder that the instances get their new size.
+    pub(crate) resize: Token,
     pub(crate) window: Window,
     /// Changes of the number of calls in the system since the last observation, if they are told.
     pub(crate) presence: Vec<PresenceStep>,
@@ -91,12 +93,13 @@ impl Function {
             home,
             queue: VecDeque::new(),
             head_plan: None,
-            idle: Vec::new(),
+            idle: OfFunction::default(),
             open: Vec::new(),
             ready: 0,
             starting: 0,
             running: 0,
             expiry: Token::NONE,
+            resize: Token::NONE,
             window: Window::default(),
             presence: Vec::new(),
             presence_at: Timestamp::ZERO,
@@ -105,8 +108,9 @@ impl Function {
 
     /// Accounts for the calls in the system until `now`; must come before their number changes.
     pub(crate) fn note_presence(&mut self, now: Timestamp) {
-        let present = f64::from(self.running) + self.queue.len() as f64;
-        self.window.presence += present * now.since(self.presence_at).as_nanos() as f64;
+        let present = u64::from(self.running) + self.queue.len() as u64;
+        let passed = now.since(self.presence_at).as_nanos();
+        self.window.presence += u128::from(present) * u128::from(passed);
         self.presence_at = now;
     }
 

@@ -1,8 +1,10 @@
 //! A sandbox that serves calls of one function.
 
-use windfall_core::{Allocation, Timestamp};
+use windfall_core::{Allocation, Duration, Timestamp};
 
 use crate::event_queue::Token;
+use crate::idle::Rest;
+use crate::members::Members;
 
 /// Whether an instance can serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,26 +21,61 @@ pub(crate) struct Instance {
     pub(crate) function: u32,
     pub(crate) node: u32,
     pub(crate) stage: Stage,
+    /// Whether it starts ahead of any call and holds idle memory meanwhile.
+    pub(crate) prewarms: bool,
     /// What it holds on its node while it serves or starts; while idle, what it keeps.
     pub(crate) held: Allocation,
     /// The calls it serves.
-    pub(crate) calls: Vec<u32>,
+    pub(crate) calls: Members,
     /// The most CPU its calls could use together.
     pub(crate) widest: u64,
+    /// When its start began, and when it could serve.
+    pub(crate) start: (Timestamp, Timestamp),
     /// When its last call left.
     pub(crate) idle_since: Timestamp,
+    /// Its rest, if it is ready and has no call.
+    pub(crate) rest: Rest,
     /// The reminder that it is ready.
     pub(crate) token: Token,
     /// The reminder that its calls together outgrow its memory.
     pub(crate) kill_token: Token,
-    /// Whether it starts ahead of any call and holds idle memory meanwhile.
-    pub(crate) prewarms: bool,
 }
 
 impl Instance {
+    /// An instance on its way up.
+    pub(crate) fn starting(function: u32, node: u32, held: Allocation, now: Timestamp) -> Self {
+        Self {
+            function,
+            node,
+            stage: Stage::Starting,
+            prewarms: false,
+            held,
+            calls: Members::Nobody,
+            widest: 0,
+            start: (now, now),
+            idle_since: now,
+            rest: Rest::NONE,
+            token: Token::NONE,
+            kill_token: Token::NONE,
+        }
+    }
+
+    /// Whether it is ready and has no call.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.rest != Rest::NONE
+    }
+
     /// What its calls could use at most: their parallelism, held down by the instance's own limit.
     pub(crate) fn potential(&self) -> u64 {
         self.widest.min(u64::from(self.held.cpu.get()))
+    }
+
+    /// How much of the wait of a call that came at `arrived` was for this instance's start.
+    ///
+    /// A call that came at 3 s and finds an instance that started from 2 s to 5 s waited 2 s for it.
+    pub(crate) fn start_waited_for(&self, arrived: Timestamp) -> Duration {
+        let (began, ready) = self.start;
+        ready.since(arrived.max(began))
     }
 
     /// Whether several calls here could use more than the instance has.

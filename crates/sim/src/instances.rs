@@ -8,6 +8,7 @@ use windfall_core::{
 use crate::event_queue::{Event, Token};
 use crate::function::{Waiting, remove_item};
 use crate::gauges::Gauge;
+use crate::idle::Rest;
 use crate::instance::{Instance, Stage};
 use crate::settings::{Placement, ScaleOut};
 use crate::simulator::Simulator;
@@ -18,53 +19,53 @@ impl Simulator<'_> {
         self.functions[function as usize].starting += 1;
         self.gauges.add(Gauge::Instances, 1);
         self.gauges.instance_changes += 1;
-        self.instances.insert(Instance {
-            function,
-            node,
-            stage: Stage::Starting,
-            held,
-            calls: Vec::new(),
-            widest: 0,
-            idle_since: self.now,
-            token: Token::NONE,
-            kill_token: Token::NONE,
-            prewarms: false,
-        })
+        self.instances.insert(Instance::starting(function, node, held, self.now))
     }
 
     /// The last used idle instance of `function` on `node`, taken out of its rest.
+    #[inline(always)]
     pub(crate) fn take_idle(&mut self, function: u32, node: u32) -> Option<u32> {
-        let idle = &self.functions[function as usize].idle;
-        let instance =
-            idle.iter().rev().copied().find(|&instance| self.instances[instance].node == node)?;
-        self.end_idling(instance);
+        let instance = self.functions[function as usize].idle.take_on(node)?;
+        self.leave_node_idle(instance);
         Some(instance)
     }
 
     fn end_idling(&mut self, instance: u32) {
-        let Instance { function, node, held, .. } = self.instances[instance];
-        remove_item(&mut self.functions[function as usize].idle, instance);
-        remove_item(&mut self.nodes[node as usize].idle_instances, instance);
-        if self.settings.sizes_calls() {
-            self.nodes[node as usize].idle -= held;
-            self.gauges.sub(Gauge::IdleMemory, held.memory.get());
+        let function = self.instances[instance].function;
+        self.functions[function as usize].idle.remove(instance);
+        self.leave_node_idle(instance);
+    }
+
+    /// What an instance kept on its node while it rested is no longer idle.
+    #[inline(always)]
+    fn leave_node_idle(&mut self, instance: u32) {
+        let state = &mut self.instances[instance];
+        state.rest = Rest::NONE;
+        let node = &mut self.nodes[state.node as usize];
+        node.idle_instances.leave();
+        if self.sizes_calls {
+            node.idle -= state.held;
+            self.gauges.sub(Gauge::IdleMemory, state.held.memory.get());
         }
     }
 
+    #[inline(always)]
     fn begin_idling(&mut self, instance: u32) {
-        let now = self.now;
-        let sizes_calls = self.settings.sizes_calls();
+        self.rest = self.rest.next();
+        let sizes_calls = self.sizes_calls;
         let state = &mut self.instances[instance];
-        state.idle_since = now;
+        state.idle_since = self.now;
+        state.rest = self.rest;
         if sizes_calls {
             // An idle sandbox keeps its memory and needs no CPU.
             state.held.cpu = MilliCpu::ZERO;
         }
         let (function, node, held) = (state.function, state.node, state.held);
-        self.functions[function as usize].idle.push(instance);
-        self.nodes[node as usize].idle_instances.push(instance);
+        self.functions[function as usize].idle.push(instance, node);
+        let on_node = &mut self.nodes[node as usize];
+        on_node.idle_instances.push(&self.instances, instance, self.rest);
         if sizes_calls {
-            self.nodes[node as usize].idle += held;
+            on_node.idle += held;
             self.gauges.add(Gauge::IdleMemory, held.memory.get());
             // What the call gave back may be needed by others already.
             self.make_room(node, Allocation::ZERO);
@@ -73,25 +74,25 @@ impl Simulator<'_> {
     }
 
     /// Stops idle instances on `node`, longest idle first, until `need` fits beside the rest.
+    #[inline(always)]
     pub(crate) fn make_room(&mut self, node: u32, need: Allocation) {
-        loop {
-            let state = &self.nodes[node as usize];
-            if (state.granted + state.idle + need).fits(state.limit) {
-                return;
-            }
-            let Some(instance) = self.least_worth(node) else { return };
-            self.stop_instance(instance);
-        }
+        while !self.nodes[node as usize].fits_beside_idle(need) && self.stop_least_worth(node) {}
+    }
+
+    #[cold]
+    fn stop_least_worth(&mut self, node: u32) -> bool {
+        self.least_worth(node).map(|instance| self.stop_instance(instance)).is_some()
     }
 
     /// The idle instance of `node` that goes first: of least worth where ticks have said what they are
     /// worth, the longest idle one among equals.
-    fn least_worth(&self, node: u32) -> Option<u32> {
-        let idle = &self.nodes[node as usize].idle_instances;
+    fn least_worth(&mut self, node: u32) -> Option<u32> {
+        let state = &mut self.nodes[node as usize];
         if !self.knows_worth {
-            return idle.first().copied();
+            return state.idle_instances.first(&self.instances);
         }
-        idle.iter().copied().min_by_key(|&instance| self.claim_to_stay(instance))
+        let idle = self.nodes[node as usize].idle_instances.iter(&self.instances);
+        idle.min_by_key(|&instance| self.claim_to_stay(instance))
     }
 
     /// Compared between idle instances when one must go: the smallest claim goes.
@@ -103,9 +104,9 @@ impl Simulator<'_> {
     /// An instance is gone with everything it held; its calls have left before.
     pub(crate) fn stop_instance(&mut self, instance: u32) {
         debug_assert!(self.instances[instance].calls.is_empty());
-        let Instance { function, node, stage, held, .. } = self.instances[instance];
+        let Instance { function, node, stage, rest, held, .. } = self.instances[instance];
         if stage == Stage::Ready {
-            if self.functions[function as usize].idle.contains(&instance) {
+            if rest != Rest::NONE {
                 self.end_idling(instance);
             }
             remove_item(&mut self.functions[function as usize].open, instance);
@@ -114,8 +115,8 @@ impl Simulator<'_> {
             self.end_prewarming(instance);
             self.functions[function as usize].starting -= 1;
         }
-        if !self.settings.sizes_calls() {
-            self.nodes[node as usize].granted -= held;
+        if !self.sizes_calls {
+            self.nodes[node as usize].release(held);
             self.gauges.release(held, held);
         }
         self.gauges.sub(Gauge::Instances, 1);
@@ -133,6 +134,7 @@ impl Simulator<'_> {
         let call = state.calls.first().copied();
         self.end_prewarming(instance);
         self.instances[instance].stage = Stage::Ready;
+        self.instances[instance].start.1 = self.now;
         self.functions[function as usize].starting -= 1;
         self.functions[function as usize].ready += 1;
         match call {
@@ -143,8 +145,9 @@ impl Simulator<'_> {
     }
 
     /// An instance has a free place: the next call in the queue takes it, else it rests.
+    #[inline(always)]
     pub(crate) fn instance_is_free(&mut self, function: u32, instance: u32) {
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             return self.serve_queue(function, instance);
         }
         self.begin_idling(instance);
@@ -154,12 +157,17 @@ impl Simulator<'_> {
     }
 
     /// Sets the reminder of the end of the longest idle instance's keep-alive, if none is set.
+    #[inline(always)]
     fn watch_keep_alive(&mut self, function: u32) {
         let state = &self.functions[function as usize];
-        if state.expiry != Token::NONE || state.keep_alive == Duration::MAX {
-            return;
+        if state.expiry == Token::NONE && state.keep_alive != Duration::MAX {
+            self.remind_of_keep_alive(function);
         }
-        if let Some(&longest) = state.idle.first() {
+    }
+
+    fn remind_of_keep_alive(&mut self, function: u32) {
+        let state = &self.functions[function as usize];
+        if let Some(longest) = state.idle.first() {
             let at = self.instances[longest].idle_since + state.keep_alive;
             let token = self.queue.push(at.max(self.now), Event::KeepAliveEnds(function));
             self.functions[function as usize].expiry = token;
@@ -173,7 +181,7 @@ impl Simulator<'_> {
         }
         self.functions[function as usize].expiry = Token::NONE;
         self.stop_expired(function);
-        if self.functions[function as usize].idle.len() as u32 > self.kept(function) {
+        if self.functions[function as usize].idle.len() > self.kept(function) {
             self.watch_keep_alive(function);
         }
     }
@@ -181,15 +189,14 @@ impl Simulator<'_> {
     /// Idle instances that stay whatever their age, because a tick wants them.
     fn kept(&self, function: u32) -> u32 {
         let state = &self.functions[function as usize];
-        let busy = state.ready - state.idle.len() as u32;
+        let busy = state.ready - state.idle.len();
         state.wished.unwrap_or(0).saturating_sub(busy + state.starting)
     }
 
     fn stop_expired(&mut self, function: u32) {
         let keep_alive = self.functions[function as usize].keep_alive;
-        while self.functions[function as usize].idle.len() as u32 > self.kept(function) {
-            // The list is in order of use, so the first is the longest idle.
-            let longest = self.functions[function as usize].idle[0];
+        while self.functions[function as usize].idle.len() > self.kept(function) {
+            let Some(longest) = self.functions[function as usize].idle.first() else { return };
             let (since, node) = (self.instances[longest].idle_since, self.instances[longest].node);
             if since + keep_alive > self.now {
                 return;
@@ -210,7 +217,7 @@ impl Simulator<'_> {
         }
         if self.settings.scale_out == ScaleOut::OnTick {
             while present(&self.functions[function as usize]) > wished {
-                let Some(&longest) = self.functions[function as usize].idle.first() else { break };
+                let Some(longest) = self.functions[function as usize].idle.first() else { break };
                 let node = self.instances[longest].node;
                 self.stop_instance(longest);
                 self.settle(node);
@@ -223,7 +230,7 @@ impl Simulator<'_> {
     /// to one that a call waits for. One that is only expected to be needed must not push out what
     /// another function needs a second later: pre-warming that evicts feeds on itself.
     fn start_without_call(&mut self, function: u32, is_awaited: bool) -> bool {
-        let sizes_calls = self.settings.sizes_calls();
+        let sizes_calls = self.sizes_calls;
         let held = if sizes_calls {
             let memory = self.functions[function as usize].reservation.memory;
             Allocation { cpu: MilliCpu::ZERO, memory }
@@ -239,7 +246,7 @@ impl Simulator<'_> {
             self.nodes[node as usize].idle += held;
             self.gauges.add(Gauge::IdleMemory, held.memory.get());
         } else {
-            self.nodes[node as usize].granted += held;
+            self.nodes[node as usize].hold(held);
             self.gauges.hold(held, held);
         }
         let cold = self.cold_start_of(function);
@@ -275,22 +282,19 @@ impl Simulator<'_> {
                 Placement::HomeInvoker | Placement::CoverageAware => self.home_walk(function, held),
             };
             if !evicts {
-                return node.filter(|&node| self.fits_beside_idle(node, held));
+                return node.filter(|&node| self.nodes[node as usize].fits_beside_idle(held));
             }
             if node.is_some() || self.settings.scale_out == ScaleOut::OnTick {
                 return node;
             }
-            let nodes = 0..self.nodes.len() as u32;
-            let least = nodes
-                .filter_map(|node| self.least_worth(node))
-                .min_by_key(|&instance| self.claim_to_stay(instance))?;
+            let mut least = None;
+            for node in 0..self.nodes.len() as u32 {
+                let here = self.least_worth(node).map(|instance| self.claim_to_stay(instance));
+                least = [least, here].into_iter().flatten().min();
+            }
+            let (_, _, least) = least?;
             self.stop_instance(least);
         }
-    }
-
-    fn fits_beside_idle(&self, node: u32, held: Allocation) -> bool {
-        let state = &self.nodes[node as usize];
-        (state.granted + state.idle + held).fits(state.limit)
     }
 
     // ---- Platforms whose instances are sized and shared -------------------------------------------
@@ -314,7 +318,7 @@ impl Simulator<'_> {
     /// the last used idle one.
     fn free_place(&self, function: u32) -> Option<u32> {
         let state = &self.functions[function as usize];
-        state.open.first().or_else(|| state.idle.last()).copied()
+        state.open.first().copied().or_else(|| state.idle.last())
     }
 
     /// Starts an instance if the waiting calls need one more than are on their way.
@@ -333,7 +337,7 @@ impl Simulator<'_> {
 
     /// After a kill the calls wait again, and an instance may be missing.
     pub(crate) fn after_kill(&mut self, function: u32) {
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             self.start_missing(function);
         }
     }
@@ -355,15 +359,16 @@ impl Simulator<'_> {
     fn start_in(&mut self, function: u32, instance: u32, mut waiting: Waiting) {
         let held = self.instances[instance].held;
         let view = self.view(function, &waiting);
-        let plan = match waiting.earlier.as_deref_mut() {
-            Some(earlier) => earlier.plan.clone(),
-            // Instances are sized by ticks; the plan of a call only puts on record what it got.
-            None => CallSafeguardChain::default()
+        // Instances are sized by ticks; the plan of a call only puts on record what it got.
+        let mut plan = waiting.earlier.is_none().then(|| {
+            CallSafeguardChain::default()
                 .at_dispatch(&view, &CallDecision::exactly(held, "the instance's size"))
-                .expect("an allocation is never nonsense"),
-        };
+                .expect("an allocation is never nonsense")
+        });
         let start = Start { grant: held, look_after: None };
-        let call = self.new_call(function, waiting, plan, start, instance);
+        let waited = self.instances[instance].start_waited_for(waiting.arrived_at);
+        let call = self.new_call(function, &mut waiting, plan.as_mut(), start, instance);
+        self.calls[call].record.cold_start += waited;
         self.join(call, instance);
         self.list_instance(function, instance);
         self.begin_run(call);
@@ -374,7 +379,7 @@ impl Simulator<'_> {
     fn list_instance(&mut self, function: u32, instance: u32) {
         let calls = self.instances[instance].calls.len();
         let state = &mut self.functions[function as usize];
-        let was_idle = state.idle.contains(&instance);
+        let was_idle = self.instances[instance].is_idle();
         let is_open = calls > 0 && calls < state.concurrency as usize;
         if is_open != state.open.contains(&instance) {
             if is_open {
@@ -415,11 +420,14 @@ impl Simulator<'_> {
             return None;
         }
         let used = |at: Timestamp| -> f64 {
-            calls.iter().map(|call| call.demand.memory_at(at.since(call.started_at)).mib()).sum()
+            calls
+                .iter()
+                .map(|call| call.demand.memory_at(at.since(call.record.started_at)).mib())
+                .sum()
         };
         let mut corners: Vec<Timestamp> = calls
             .iter()
-            .map(|call| call.started_at + call.demand.rise)
+            .map(|call| call.record.started_at + call.demand.rise)
             .filter(|&corner| corner > self.now)
             .collect();
         corners.sort_unstable();

@@ -22,6 +22,9 @@ impl Noise {
         (self.bits(subject, draw) >> 11) as f64 / (1u64 << 53) as f64
     }
 
+    /// No draw of [`Self::normal`] is larger: (4 * 65535 - 131070) / 37837.2 is 3.464.
+    pub(crate) const FARTHEST: f64 = 3.465;
+
     /// Nearly standard normal: the sum of four uniform sixteenths of a word, never beyond 3.46.
     pub(crate) fn normal(self, subject: u64, draw: u64) -> f64 {
         let bits = self.bits(subject, draw);

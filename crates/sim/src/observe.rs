@@ -6,6 +6,7 @@ use windfall_core::{
     Plan, PlannedTarget, Platform, PlatformError, Receipt, Seed, Setting, Timestamp,
 };
 
+use crate::event_queue::{Event, Token};
 use crate::function::Window;
 use crate::gauges::Gauge;
 use crate::run::Count;
@@ -21,7 +22,7 @@ pub(crate) struct LastObservation {
 
 impl Platform for Simulator<'_> {
     fn capabilities(&self) -> Capabilities {
-        let sizes_calls = self.settings.sizes_calls();
+        let sizes_calls = self.sizes_calls;
         Capabilities {
             cpu_live: true,
             memory_live: true,
@@ -75,9 +76,9 @@ impl Simulator<'_> {
         self.last_observation.taken_at = now;
         for call in self.calls.iter_mut() {
             call.catch_up(now);
-            let used = call.totals.cpu_used - call.observed_use;
-            call.observed_use = call.totals.cpu_used;
-            self.functions[call.function as usize].window.used += used;
+            let used = call.record.cpu_used - call.observed_use;
+            call.observed_use = call.record.cpu_used;
+            self.functions[call.record.function.index()].window.used += used;
         }
         let functions = (0..self.functions.len() as u32)
             .map(|function| self.function_view(function, window))
@@ -115,11 +116,11 @@ impl Simulator<'_> {
             allocation: state.allocation,
             concurrency: state.concurrency,
             ready: Instances::new(state.ready),
-            busy: Instances::new(state.ready - state.idle.len() as u32),
+            busy: Instances::new(state.ready - state.idle.len()),
             starting: Instances::new(state.starting),
             in_flight: state.running,
             queued: state.queue.len() as u32,
-            mean_concurrency: presence / nanos,
+            mean_concurrency: presence as f64 / nanos,
             arrivals,
             completions,
             cold_starts,
@@ -152,7 +153,7 @@ impl Simulator<'_> {
             receipt.accepted += 1;
         }
         let resizes = cpu != Setting::Keep || memory != Setting::Keep;
-        if self.settings.sizes_calls() && (resizes || concurrency != Setting::Keep) {
+        if self.sizes_calls && (resizes || concurrency != Setting::Keep) {
             receipt.refused.push("calls are sized one by one here".into());
         } else if resizes || concurrency != Setting::Keep {
             let state = &mut self.functions[function.index()];
@@ -163,9 +164,26 @@ impl Simulator<'_> {
             state.concurrency =
                 concurrency.value().map_or(state.concurrency, Instances::get).max(1);
             receipt.accepted += 1;
-            self.resize_instances(function.0);
+            self.resize_after_delay(function.0);
         }
         self.follow_wish(function.0);
+    }
+
+    /// New instances have the new size at once; those that stand get it after the platform's delay.
+    fn resize_after_delay(&mut self, function: u32) {
+        let delay = self.settings.actuation_delay;
+        if delay.is_zero() {
+            return self.resize_instances(function);
+        }
+        let token = self.queue.push(self.now + delay, Event::InstancesResize(function));
+        self.functions[function as usize].resize = token;
+    }
+
+    /// A change of size takes effect, unless a later one is on its way.
+    pub(crate) fn on_instances_resize(&mut self, function: u32, token: Token) {
+        if self.functions[function as usize].resize == token {
+            self.resize_instances(function);
+        }
     }
 
     /// Gives the instances of a function its new size, as far as their nodes have room.
@@ -178,14 +196,14 @@ impl Simulator<'_> {
             .collect();
         for instance in instances {
             let (node, held) = (self.instances[instance].node, self.instances[instance].held);
-            let free = self.nodes[node as usize].free();
+            let free = self.nodes[node as usize].free;
             let new = wanted.min(held + free);
             if new == held {
                 continue;
             }
             let before = Count::of(&self.instances[instance]);
-            self.nodes[node as usize].granted -= held;
-            self.nodes[node as usize].granted += new;
+            self.nodes[node as usize].release(held);
+            self.nodes[node as usize].hold(new);
             self.gauges.release(held, held);
             self.gauges.hold(new, new);
             self.hold_in_instance(instance, new);
@@ -197,16 +215,16 @@ impl Simulator<'_> {
     /// The calls of an instance run on its new size from now on.
     fn hold_in_instance(&mut self, instance: u32, held: Allocation) {
         self.instances[instance].held = held;
-        let calls = self.instances[instance].calls.clone();
+        let calls = self.instances[instance].calls.to_vec();
         for slot in calls {
             let now = self.now;
             let call = &mut self.calls[slot];
             call.catch_up(now);
             call.account(now);
             call.grant = held;
-            call.lowest = call.lowest.min(held);
-            call.highest = call.highest.max(held);
-            call.changes += 1;
+            call.record.lowest_grant = call.record.lowest_grant.min(held);
+            call.record.highest_grant = call.record.highest_grant.max(held);
+            call.record.changes += 1;
             self.schedule_turn(slot);
         }
         self.watch_memory(instance);

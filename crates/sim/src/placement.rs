@@ -19,12 +19,14 @@ fn gcd(a: u32, b: u32) -> u32 {
 impl Simulator<'_> {
     /// The node for a call with this plan: one that can give all of it, else one that can give the
     /// least it may start with, else none.
+    #[inline(always)]
     pub(crate) fn choose_node(&self, function: u32, plan: &CallPlan) -> Option<u32> {
         let (grant, least) = (plan.grant(), plan.least());
         self.choose_for(function, grant, plan)
             .or_else(|| if least == grant { None } else { self.choose_for(function, least, plan) })
     }
 
+    #[inline(always)]
     fn choose_for(&self, function: u32, need: Allocation, plan: &CallPlan) -> Option<u32> {
         match self.settings.placement {
             Placement::HomeInvoker => self.home_walk(function, need),
@@ -42,11 +44,12 @@ impl Simulator<'_> {
     }
 
     /// From the function's home on, the first node that has room.
+    #[inline(always)]
     pub(crate) fn home_walk(&self, function: u32, need: Allocation) -> Option<u32> {
         let count = self.nodes.len() as u32;
         let mut node = self.functions[function as usize].home;
         for _ in 0..count {
-            if need.fits(self.nodes[node as usize].room()) {
+            if self.nodes[node as usize].has_room(need) {
                 return Some(node);
             }
             node += self.stride;
@@ -59,17 +62,16 @@ impl Simulator<'_> {
 
     /// The node of the last used idle instance that has room.
     fn warm_node(&self, function: u32, need: Allocation) -> Option<u32> {
-        let idle = self.functions[function as usize].idle.iter().rev();
-        idle.map(|&instance| self.instances[instance].node)
-            .find(|&node| need.fits(self.nodes[node as usize].room()))
+        let mut idle = self.functions[function as usize].idle.nodes();
+        idle.find(|&node| self.nodes[node as usize].has_room(need))
     }
 
     /// The node with the smallest share of its CPU granted, the first of equals.
     pub(crate) fn least_loaded(&self, need: Allocation) -> Option<u32> {
-        let with_room = |&node: &u32| need.fits(self.nodes[node as usize].room());
+        let with_room = |&node: &u32| self.nodes[node as usize].has_room(need);
         (0..self.nodes.len() as u32)
             .filter(with_room)
-            .min_by_key(|&node| self.nodes[node as usize].granted.cpu)
+            .min_by_key(|&node| self.nodes[node as usize].granted().cpu)
     }
 
     /// The node whose harvest pool covers most of what the call would like, the home walk's choice
@@ -79,7 +81,7 @@ impl Simulator<'_> {
         let coverage = |node: u32| self.control.coverage(NodeId(node), plan, self.now);
         let mut covered = coverage(best);
         for node in 0..self.nodes.len() as u32 {
-            if need.fits(self.nodes[node as usize].room()) && coverage(node) > covered {
+            if self.nodes[node as usize].has_room(need) && coverage(node) > covered {
                 (best, covered) = (node, coverage(node));
             }
         }

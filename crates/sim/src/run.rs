@@ -1,42 +1,38 @@
 //! From start to end, or to a kill and a second try.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{
-    Allocation, CallEnd, CallOutcome, CallRecord, DecidedBy, Duration, FunctionId, NodeId,
-    Timestamp,
-};
+use windfall_core::{Allocation, CallEnd, CallOutcome, CallRecord, Duration, Timestamp};
 
-use crate::call::{Call, Earlier, Looked, Pace, Totals, Turn};
+use crate::call::{Call, Pace, Turn};
+use crate::call_record::put_before;
 use crate::event_queue::{Event, Token};
 use crate::function::Waiting;
 use crate::gauges::Gauge;
-use crate::progress::Progress;
+use crate::noise::Noise;
 use crate::simulator::Simulator;
 
 impl Simulator<'_> {
     /// The call's instance is there: it runs from now on.
+    #[inline(always)]
     pub(crate) fn begin_run(&mut self, slot: u32) {
         let now = self.now;
-        let keep_steps = self.settings.keep_steps;
         let call = &mut self.calls[slot];
-        call.is_running = true;
-        call.started_at = now;
-        call.progress = Progress::start(&call.demand);
-        call.progress_at = now;
-        call.looked = Looked { at: now, ..Looked::default() };
-        if keep_steps {
+        call.begin(now);
+        if self.settings.keep_steps {
             let step = GrantStep { at: now, grant: call.grant, why: "start".into() };
-            call.steps.push(step);
+            call.record.steps.push(step);
         }
-        let (node, instance) = (call.node as usize, call.instance);
-        call.place_on_node = self.nodes[node].running.len() as u32;
-        self.nodes[node].running.push(slot);
+        let node = call.record.node.index();
+        let state = &mut self.nodes[node];
+        call.place_on_node = state.running.len() as u32;
+        state.running.push(slot);
+        if state.is_shared {
+            call.set_pace(Pace::Shared(0.0));
+        }
+        let (instance, look_after) = (call.instance, call.look_after);
         self.count_potential(node, instance, None);
-        if self.nodes[node].is_shared {
-            self.calls[slot].pace = Pace::Shared(0.0);
-        }
         self.schedule_turn(slot);
-        if let Some(after) = self.calls[slot].look_after {
+        if let Some(after) = look_after {
             let token = self.queue.push(now + after, Event::Look(slot));
             self.calls[slot].look_token = token;
         }
@@ -44,10 +40,14 @@ impl Simulator<'_> {
 
     /// Brings the node's potential up to date after a change of `instance`; `before` is what the
     /// instance contributed until now, nothing if the change only just began with a new call.
+    #[inline(always)]
     pub(crate) fn count_potential(&mut self, node: usize, instance: u32, before: Option<Count>) {
-        if !self.can_compete {
-            return;
+        if self.can_compete {
+            self.recount_potential(node, instance, before);
         }
+    }
+
+    fn recount_potential(&mut self, node: usize, instance: u32, before: Option<Count>) {
         let before = before.unwrap_or_else(|| {
             // A call that has just joined: the instance without it.
             let state = &self.instances[instance];
@@ -69,21 +69,19 @@ impl Simulator<'_> {
     }
 
     /// Sets the reminder of the call's next turn: its end, or the moment its memory crosses the limit.
+    #[inline(always)]
     pub(crate) fn schedule_turn(&mut self, slot: u32) {
         let now = self.now;
         let call = &mut self.calls[slot];
         let end = match call.pace {
-            Pace::Own => {
-                let left = call.progress.remaining(&call.demand, call.grant.cpu);
-                now + Duration::from_nanos(left)
-            }
+            Pace::Own => now + call.time_left(),
             // The node reminds itself of ends while its calls compete.
             Pace::Shared(_) => Timestamp::MAX,
         };
         let kill = call
             .demand
             .crosses(call.grant.memory)
-            .map_or(Timestamp::MAX, |after| (call.started_at + after).max(now));
+            .map_or(Timestamp::MAX, |after| (call.record.started_at + after).max(now));
         call.turn = if kill < end { Turn::IsKilled } else { Turn::Ends };
         let at = end.min(kill);
         call.turn_token = if at == Timestamp::MAX {
@@ -94,11 +92,12 @@ impl Simulator<'_> {
     }
 
     /// A call ends or outgrows its memory.
+    #[inline(always)]
     pub(crate) fn on_turn(&mut self, slot: u32, token: Token) {
         let Some(call) = self.calls.get_mut(slot).filter(|call| call.turn_token == token) else {
             return;
         };
-        let node = call.node;
+        let node = call.record.node.0;
         match call.turn {
             Turn::Ends => self.end_call(slot),
             Turn::IsKilled => self.kill_instance(self.calls[slot].instance),
@@ -119,24 +118,26 @@ impl Simulator<'_> {
     }
 
     /// The call has its answer.
+    #[inline(always)]
     pub(crate) fn end_call(&mut self, slot: u32) {
         self.calls[slot].finish(self.now);
         self.leave(slot);
         self.tell_outcome(slot, false);
-        let Call { function, instance, .. } = self.calls[slot];
+        let Call { record: CallRecord { function, .. }, instance, .. } = self.calls[slot];
         self.close_record(slot, CallEnd::Completed);
-        self.instance_is_free(function, instance);
+        self.instance_is_free(function.0, instance);
     }
 
     /// Memory crossed the limit: the instance dies with all its calls; each tries once more.
     fn kill_instance(&mut self, instance: u32) {
-        let victims = self.instances[instance].calls.clone();
+        let victims = self.instances[instance].calls.to_vec();
         let function = self.instances[instance].function;
         for victim in victims {
             self.leave(victim);
             self.tell_outcome(victim, true);
-            if let Some(earlier) = &mut self.calls[victim].earlier {
-                earlier.kills += 1;
+            let call = &mut self.calls[victim];
+            call.record.oom_kills += 1;
+            if call.earlier.is_some() {
                 self.close_record(victim, CallEnd::OutOfMemory);
             } else {
                 let waiting = self.try_again(victim);
@@ -149,26 +150,13 @@ impl Simulator<'_> {
 
     /// A killed call as it goes back to its queue.
     fn try_again(&mut self, slot: u32) -> Waiting {
-        let call = &mut self.calls[slot];
-        let earlier = Earlier {
-            run: self.now.since(call.started_at),
-            kills: 1,
-            cold_start: call.cold_start,
-            totals: call.totals,
-            plan: call.plan.clone(),
-            first_grant: call.first_grant,
-            lowest: call.lowest,
-            highest: call.highest,
-            changes: call.changes,
-            looks: call.looks,
-            amendments: std::mem::take(&mut call.amendments),
-            steps: std::mem::take(&mut call.steps),
-        };
+        let Call { record, demand, .. } = &mut self.calls[slot];
+        record.run = self.now.since(record.started_at);
         let waiting = Waiting {
-            id: call.id,
-            arrived_at: call.arrived_at,
-            demand: call.demand,
-            earlier: Some(Box::new(earlier)),
+            id: record.id,
+            arrived_at: record.arrived_at,
+            demand: *demand,
+            earlier: Some(Box::new(record.clone())),
         };
         self.calls.free(slot);
         waiting
@@ -176,6 +164,7 @@ impl Simulator<'_> {
 
     /// Takes a call off its node and instance; what it held is free again. The call itself stays in
     /// its slot until its story is written.
+    #[inline(always)]
     pub(crate) fn leave(&mut self, slot: u32) {
         let now = self.now;
         let call = &mut self.calls[slot];
@@ -184,115 +173,141 @@ impl Simulator<'_> {
         // Whatever it still waits for is of no interest any more.
         (call.turn_token, call.look_token, call.resize_token) =
             (Token::NONE, Token::NONE, Token::NONE);
-        let Call { node, instance, function, is_running, grant, owed, .. } = *call;
+        let Call { instance, is_running, grant, owed, held_back, .. } = *call;
+        let (node, function) = (call.record.node.index(), call.record.function.index());
         if is_running {
-            call.totals.memory_used += call.demand.memory_used(now.since(call.started_at));
-            let before = Count::of(&self.instances[instance]);
-            self.leave_instance(slot, instance);
-            self.count_potential(node as usize, instance, Some(before));
+            call.record.memory_used += call.demand.memory_used(now.since(call.record.started_at));
+        }
+        self.used += call.record.cpu_used as f64;
+        let before = Count::of(&self.instances[instance]);
+        self.leave_instance(slot, instance);
+        if is_running {
+            self.count_potential(node, instance, Some(before));
             self.leave_node(slot, node);
-        } else {
-            self.leave_instance(slot, instance);
         }
+        self.nodes[node].held_back -= held_back;
         if owed != Allocation::ZERO {
-            self.nodes[node as usize].debts.retain(|&debtor| debtor != slot);
+            self.nodes[node].debts.retain(|&debtor| debtor != slot);
         }
-        if self.settings.sizes_calls() {
-            self.nodes[node as usize].granted -= grant;
-            self.gauges.release(grant, self.functions[function as usize].reservation);
+        let state = &mut self.functions[function];
+        if self.sizes_calls {
+            self.nodes[node].release(grant);
+            self.gauges.release(grant, state.reservation);
         } else {
             // The instance holds on; its calls share the account of it.
-            let places = u64::from(self.functions[function as usize].concurrency.max(1));
-            let totals = &mut self.calls[slot].totals;
-            totals.cpu_granted /= places;
-            totals.memory_granted /= places;
-            self.watch_memory(instance);
+            let places = u64::from(state.concurrency.max(1));
+            let record = &mut self.calls[slot].record;
+            record.cpu_granted /= places;
+            record.memory_granted /= places;
         }
-        self.used += self.calls[slot].totals.cpu_used as f64;
+        state.note_presence(now);
+        state.running -= 1;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
-        let function = &mut self.functions[function as usize];
-        function.note_presence(now);
-        function.running -= 1;
         if self.settings.tells_presence {
-            function.tell_presence(now);
+            state.tell_presence(now);
+        }
+        if !self.sizes_calls {
+            self.watch_memory(instance);
         }
     }
 
+    #[inline(always)]
     fn leave_instance(&mut self, slot: u32, instance: u32) {
         let widest = u64::from(self.calls[slot].demand.parallelism.get());
         let instance = &mut self.instances[instance];
-        if instance.calls.len() == 1 {
-            instance.calls.clear();
-        } else {
-            instance.calls.retain(|&other| other != slot);
-        }
+        instance.calls.remove(slot);
         instance.widest -= widest;
     }
 
-    fn leave_node(&mut self, slot: u32, node: u32) {
-        let place = self.calls[slot].place_on_node as usize;
-        let running = &mut self.nodes[node as usize].running;
-        running.swap_remove(place);
-        if let Some(&moved) = running.get(place) {
-            self.calls[moved].place_on_node = place as u32;
+    #[inline(always)]
+    fn leave_node(&mut self, slot: u32, node: usize) {
+        let place = self.calls[slot].place_on_node;
+        let running = &mut self.nodes[node].running;
+        running.swap_remove(place as usize);
+        if let Some(&moved) = running.get(place as usize) {
+            self.calls[moved].place_on_node = place;
         }
     }
 
     /// Tells the control what could be measured of an attempt, and carries out what it calls back.
+    #[inline(always)]
     pub(crate) fn tell_outcome(&mut self, slot: u32, was_killed: bool) {
         let call = &self.calls[slot];
-        let noise = |draw, sd: f64| 1.0 + sd * self.sensor_noise.normal(call.id.0, draw);
-        let sensors = self.settings.sensors;
-        let run = self.now.since(call.started_at);
-        let memory = if was_killed {
-            call.grant.memory.mib()
-        } else {
-            call.demand.memory_peak.mib() * noise(1, sensors.memory_noise)
+        let noise = self.sensor_noise;
+        let spread = self.settings.sensors.memory_noise;
+        let memory_peak = |deviation: f64| {
+            let limit = call.grant.memory.mib();
+            if was_killed {
+                return limit;
+            }
+            (call.demand.memory_peak.mib() * (1.0 + spread * deviation)).min(limit)
         };
-        let peak = f64::from(call.peak) * 1e-3;
-        let outcome = CallOutcome {
-            id: call.id,
-            function: FunctionId(call.function),
-            node: NodeId(call.node),
-            input: call.demand.input,
-            reservation: self.functions[call.function as usize].reservation,
-            first_grant: call.first_grant,
-            last_grant: call.grant,
-            arrived_at: call.arrived_at,
-            started_at: call.started_at,
-            ended_at: self.now,
-            was_killed,
-            cpu_peak_cores: (peak * noise(0, sensors.peak_noise)).min(call.highest.cpu.cores()),
-            memory_peak_mib: memory.min(call.grant.memory.mib()),
-            cpu_mean_cores: call.totals.cpu_used as f64 * 1e-3 / run.as_nanos().max(1) as f64,
-            throttled: Duration::from_nanos(call.throttled),
-        };
-        let function = &mut self.functions[call.function as usize];
-        function.window.memory_peak =
-            function.window.memory_peak.max(outcome.memory_peak_mib as u32);
-        function.window.used += call.totals.cpu_used - call.observed_use;
-        let (node, waits) = (call.node, !function.queue.is_empty());
-        let mut changes = std::mem::take(&mut self.changes);
-        self.control.close(&outcome, &mut changes);
-        self.call_back(node, &mut changes);
-        self.changes = changes;
+        let function = &mut self.functions[call.record.function.index()];
+        let window = &mut function.window;
+        window.used += call.record.cpu_used - call.observed_use;
+        // Once a window has seen large calls, most cannot raise its peak, whatever the noise.
+        if memory_peak(Noise::FARTHEST) as u32 > window.memory_peak {
+            let seen = memory_peak(noise.normal(call.record.id.0, 1)) as u32;
+            window.memory_peak = window.memory_peak.max(seen);
+        }
+        let (of, waits) = (call.record.function.0, !function.queue.is_empty());
+        if self.control.needs_outcomes() {
+            let memory_peak_mib = memory_peak(noise.normal(call.record.id.0, 1));
+            self.hand_over_outcome(slot, was_killed, memory_peak_mib);
+        }
         if waits {
-            self.size_head_again(outcome.function.0);
+            self.size_head_again(of);
         }
     }
 
-    /// Writes a call's whole story and books its end.
+    fn hand_over_outcome(&mut self, slot: u32, was_killed: bool, memory_peak_mib: f64) {
+        let Call { record, demand, grant, peak, throttled, .. } = &self.calls[slot];
+        let run = self.now.since(record.started_at);
+        let noise = self.sensor_noise.normal(record.id.0, 0);
+        let peak = f64::from(*peak) * 1e-3 * (1.0 + self.settings.sensors.peak_noise * noise);
+        let outcome = CallOutcome {
+            id: record.id,
+            function: record.function,
+            node: record.node,
+            input: demand.input,
+            reservation: record.reservation,
+            first_grant: record.first_grant,
+            last_grant: *grant,
+            arrived_at: record.arrived_at,
+            started_at: record.started_at,
+            ended_at: self.now,
+            was_killed,
+            cpu_peak_cores: peak.min(record.highest_grant.cpu.cores()),
+            memory_peak_mib,
+            cpu_mean_cores: record.cpu_used as f64 * 1e-3 / run.as_nanos().max(1) as f64,
+            throttled: Duration::from_nanos(*throttled),
+        };
+        let mut changes = std::mem::take(&mut self.changes);
+        self.control.close(&outcome, &mut changes);
+        self.call_back(outcome.node.0, &mut changes);
+        self.changes = changes;
+    }
+
+    /// Completes a call's story, tells it and books its end.
+    #[inline(always)]
     pub(crate) fn close_record(&mut self, slot: u32, end: CallEnd) {
         self.ledger.book(end);
-        let call = &mut self.calls[slot];
-        let function = &mut self.functions[call.function as usize];
-        self.gauges.sub(Gauge::Demand, function.reservation.cpu.get());
-        function.window.completions += 1;
-        function.window.run += self.now.since(call.started_at);
-        function.window.wait += call.started_at.since(call.arrived_at);
-        let record = record_of(call, end, function.reservation, self.now);
-        self.sink.call(&record);
+        let now = self.now;
+        let Call { record, earlier, is_running, .. } = &mut self.calls[slot];
+        let since_start = now.since(record.started_at);
+        self.gauges.sub(Gauge::Demand, record.reservation.cpu.get());
+        let window = &mut self.functions[record.function.index()].window;
+        window.completions += 1;
+        window.run += since_start;
+        window.wait += record.started_at.since(record.arrived_at);
+        record.end = end;
+        record.ended_at = now;
+        record.run = if *is_running { since_start } else { Duration::ZERO };
+        if let Some(earlier) = earlier.take() {
+            put_before(*earlier, record);
+        }
+        self.sink.call(record);
         self.calls.free(slot);
     }
 }
@@ -306,104 +321,5 @@ pub(crate) struct Count {
 impl Count {
     pub(crate) fn of(instance: &crate::instance::Instance) -> Self {
         Self { potential: instance.potential(), is_crowded: instance.is_crowded() }
-    }
-}
-
-fn record_of(call: &mut Call, end: CallEnd, reservation: Allocation, now: Timestamp) -> CallRecord {
-    let this_run = if call.is_running { now.since(call.started_at) } else { Duration::ZERO };
-    let mut record = CallRecord {
-        id: call.id,
-        function: FunctionId(call.function),
-        node: NodeId(call.node),
-        end,
-        arrived_at: call.arrived_at,
-        started_at: call.started_at,
-        ended_at: now,
-        cold_start: call.cold_start,
-        run: this_run,
-        baseline: call.demand.run_time(reservation.cpu),
-        attempts: 1,
-        oom_kills: 0,
-        input: call.demand.input,
-        reservation,
-        wanted: call.plan.wanted(),
-        decided_by: call.plan.decided_by().clone(),
-        shadow: call.plan.shadow(),
-        first_grant: call.first_grant,
-        lowest_grant: call.lowest,
-        highest_grant: call.highest,
-        cpu_granted: call.totals.cpu_granted,
-        cpu_used: call.totals.cpu_used,
-        memory_granted: call.totals.memory_granted,
-        memory_used: call.totals.memory_used,
-        changes: call.changes,
-        looks: call.looks,
-        amendments: call.plan.amendments().to_vec(),
-        steps: std::mem::take(&mut call.steps),
-    };
-    record.amendments.append(&mut call.amendments);
-    if let Some(earlier) = call.earlier.take() {
-        add_earlier(&mut record, *earlier);
-    }
-    record
-}
-
-/// Adds what happened in attempts that were killed.
-fn add_earlier(record: &mut CallRecord, earlier: Earlier) {
-    let Totals { cpu_granted, cpu_used, memory_granted, memory_used } = earlier.totals;
-    record.run += earlier.run;
-    record.attempts += 1;
-    record.oom_kills = earlier.kills;
-    record.first_grant = earlier.first_grant;
-    record.lowest_grant = record.lowest_grant.min(earlier.lowest);
-    record.highest_grant = record.highest_grant.max(earlier.highest);
-    record.cpu_granted += cpu_granted;
-    record.cpu_used += cpu_used;
-    record.memory_granted += memory_granted;
-    record.memory_used += memory_used;
-    record.changes += earlier.changes;
-    record.looks += earlier.looks;
-    let mut steps = earlier.steps;
-    steps.append(&mut record.steps);
-    record.steps = steps;
-    record.amendments.extend(earlier.amendments);
-}
-
-/// The story of a call that was turned away.
-pub(crate) fn record_of_rejected(
-    function: u32,
-    waiting: &Waiting,
-    reservation: Allocation,
-    now: Timestamp,
-) -> CallRecord {
-    CallRecord {
-        id: waiting.id,
-        function: FunctionId(function),
-        node: NodeId(0),
-        end: CallEnd::Rejected,
-        arrived_at: waiting.arrived_at,
-        started_at: now,
-        ended_at: now,
-        cold_start: Duration::ZERO,
-        run: Duration::ZERO,
-        baseline: waiting.demand.run_time(reservation.cpu),
-        attempts: 0,
-        oom_kills: 0,
-        input: waiting.demand.input,
-        reservation,
-        wanted: (reservation.cpu.cores(), reservation.memory.mib()),
-        decided_by: DecidedBy::Policy,
-        shadow: None,
-        first_grant: reservation,
-        lowest_grant: reservation,
-        highest_grant: reservation,
-        cpu_granted: 0,
-        cpu_used: 0,
-        memory_granted: 0,
-        memory_used: 0,
-        changes: 0,
-        looks: 0,
-        amendments: Vec::new(),
-        steps: Vec::new(),
     }
 }

@@ -37,12 +37,18 @@ impl Simulator<'_> {
     }
 
     /// Works out the pace of every call on a node whose calls compete, or did until now.
+    #[inline]
     pub(crate) fn reshare_if_needed(&mut self, node: u32) {
+        let state = &self.nodes[node as usize];
+        if state.competes() || state.is_shared {
+            self.reshare(node);
+        }
+    }
+
+    #[inline(never)]
+    fn reshare(&mut self, node: u32) {
         let state = &mut self.nodes[node as usize];
         let (competes, did) = (state.competes(), state.is_shared);
-        if !competes && !did {
-            return;
-        }
         state.is_shared = competes;
         let running = std::mem::take(&mut state.running);
         for &slot in &running {
@@ -63,7 +69,7 @@ impl Simulator<'_> {
 
     fn change_pace(&mut self, running: &[u32], pace: Pace) {
         for &slot in running {
-            self.calls[slot].pace = pace;
+            self.calls[slot].set_pace(pace);
             self.schedule_turn(slot);
         }
     }
@@ -109,7 +115,7 @@ impl Simulator<'_> {
     fn share_instance(&mut self, instance: u32, share: f64) {
         let mut claims = std::mem::take(&mut self.inner_claims);
         claims.clear();
-        for &slot in &self.instances[instance].calls {
+        for &slot in self.instances[instance].calls.iter() {
             let call = &self.calls[slot];
             let cap = f64::from(call.progress.demand_now(&call.demand).get());
             claims.push(Claim { cap, weight: 1.0, share: 0.0 });

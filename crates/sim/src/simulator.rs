@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::event_queue::{Event, EventQueue, Token};
 use crate::function::{Function, Head};
 use crate::gauges::{Gauge, Gauges};
+use crate::idle::Rest;
 use crate::instance::Instance;
 use crate::ledger::Ledger;
 use crate::node::Node;
@@ -19,6 +20,9 @@ use crate::placement::stride;
 use crate::settings::Settings;
 use crate::slab::Slab;
 use crate::water_filling::Claim;
+
+/// Arrivals that are drawn together: some ten kilobytes of them.
+const AHEAD: usize = 128;
 
 /// A simulated platform with its workload. Borrowed parts outlive it, so that a caller can read its
 /// sink and its control afterwards.
@@ -38,6 +42,8 @@ pub struct Simulator<'a> {
     pub(crate) gauges: Gauges,
     pub(crate) ledger: Ledger,
     pub(crate) stride: u32,
+    /// Whether calls are sized one by one; see [`Settings::sizes_calls`].
+    pub(crate) sizes_calls: bool,
     /// Whether calls can ever want more CPU than their node has: not where each holds its own and no
     /// more is granted than there is.
     pub(crate) can_compete: bool,
@@ -47,12 +53,16 @@ pub struct Simulator<'a> {
     pub(crate) last_observation: LastObservation,
     /// Millicore-nanoseconds used by calls that have ended.
     pub(crate) used: f64,
-    next_arrival: Option<Arrival>,
+    /// Arrivals that were drawn ahead, and which of them is next; none at the end of the workload.
+    coming: Vec<Arrival>,
+    next_coming: usize,
     next_interval: Timestamp,
     arrived: u64,
     pub(crate) prewarmed: u64,
     /// Whether a tick has said what idle instances are worth.
     pub(crate) knows_worth: bool,
+    /// The last rest that an instance began.
+    pub(crate) rest: Rest,
     events: u64,
     // Lists that are filled and emptied within one event, kept to spare allocations.
     pub(crate) changes: Vec<GrantChange>,
@@ -85,17 +95,20 @@ impl<'a> Simulator<'a> {
             gauges: Gauges::default(),
             ledger: Ledger::default(),
             stride: stride(settings.cluster.nodes),
+            sizes_calls: settings.sizes_calls(),
             can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
             cold_noise: Noise::new(seed),
             sensor_noise: Noise::new(seed),
             fault_noise: Noise::new(seed),
             last_observation: LastObservation::default(),
             used: 0.0,
-            next_arrival: None,
+            coming: Vec::new(),
+            next_coming: 0,
             next_interval: Timestamp::ZERO,
             arrived: 0,
             prewarmed: 0,
             knows_worth: false,
+            rest: Rest::FIRST,
             events: 0,
             changes: Vec::new(),
             claims: Vec::new(),
@@ -133,11 +146,12 @@ impl<'a> Simulator<'a> {
         self.fault_noise = Noise::new(seed.stream("faults"));
         self.last_observation = LastObservation::default();
         self.used = 0.0;
-        self.next_arrival = self.workload.next_arrival();
+        self.draw_ahead();
         self.next_interval = Timestamp::ZERO + self.settings.interval;
         self.arrived = 0;
         self.prewarmed = 0;
         self.knows_worth = false;
+        self.rest = Rest::FIRST;
         self.events = 0;
         self.plan_faults();
     }
@@ -169,7 +183,9 @@ impl<'a> Simulator<'a> {
 
     /// Whether every call has come and gone.
     pub fn is_over(&self) -> bool {
-        self.next_arrival.is_none() && self.ledger.running == 0 && self.ledger.waiting == 0
+        self.next_coming == self.coming.len()
+            && self.ledger.running == 0
+            && self.ledger.waiting == 0
     }
 
     /// Whether nothing is granted, owed or shared any more: what must hold when a run is over.
@@ -179,7 +195,7 @@ impl<'a> Simulator<'a> {
                 && node.debts.is_empty()
                 && node.potential == 0
                 && node.crowded == 0
-                && !(self.settings.sizes_calls() && node.granted != Allocation::ZERO)
+                && !(self.sizes_calls && node.granted() != Allocation::ZERO)
         };
         self.nodes.iter().all(rests) && self.heads.is_empty()
     }
@@ -226,7 +242,8 @@ impl<'a> Simulator<'a> {
     /// Handles the next thing that happens, unless it happens after `until`.
     fn step(&mut self, until: Timestamp) -> bool {
         let event_at = self.queue.next_at();
-        let arrival_at = self.next_arrival.map_or(Timestamp::MAX, |arrival| arrival.at);
+        let arrival = self.coming.get(self.next_coming);
+        let arrival_at = arrival.map_or(Timestamp::MAX, |arrival| arrival.at);
         let at = event_at.min(arrival_at);
         if at > until || at == Timestamp::MAX {
             return false;
@@ -247,12 +264,20 @@ impl<'a> Simulator<'a> {
     }
 
     fn take_next_arrival(&mut self) {
-        if let Some(arrival) = self.next_arrival.take() {
-            let id = self.arrived;
-            self.arrived += 1;
-            self.next_arrival = self.workload.next_arrival();
-            self.arrive(id, arrival);
+        let arrival = self.coming[self.next_coming];
+        self.next_coming += 1;
+        if self.next_coming == self.coming.len() {
+            self.draw_ahead();
         }
+        let id = self.arrived;
+        self.arrived += 1;
+        self.arrive(id, arrival);
+    }
+
+    fn draw_ahead(&mut self) {
+        self.coming.clear();
+        self.next_coming = 0;
+        self.workload.next_arrivals(AHEAD, &mut self.coming);
     }
 
     fn handle(&mut self, token: Token, event: Event) {
@@ -260,6 +285,7 @@ impl<'a> Simulator<'a> {
             Event::CallTurns(call) => self.on_turn(call, token),
             Event::Look(call) => self.on_look(call, token),
             Event::Resize(call) => self.on_resize(call, token),
+            Event::InstancesResize(function) => self.on_instances_resize(function, token),
             Event::InstanceReady(instance) => self.on_ready(instance, token),
             Event::InstanceOutgrows(instance) => self.on_outgrown(instance, token),
             Event::KeepAliveEnds(function) => self.on_keep_alive_end(function, token),
@@ -281,7 +307,7 @@ impl<'a> Simulator<'a> {
         let mut used = self.used;
         for call in self.calls.iter_mut() {
             call.catch_up(at);
-            used += call.totals.cpu_used as f64;
+            used += call.record.cpu_used as f64;
         }
         let record = self.gauges.close_interval(at, used);
         if record.until > record.from {

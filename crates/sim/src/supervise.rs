@@ -1,7 +1,7 @@
 //! Looks at running calls, live changes of what they hold, loans called back, and debts.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, Duration, FunctionId, GrantChange, NodeId, RunningCall, Sensed};
+use windfall_core::{Allocation, Duration, GrantChange, MilliCpu, RunningCall, Sensed};
 
 use crate::call::Call;
 use crate::event_queue::{Event, Token};
@@ -19,14 +19,14 @@ impl Simulator<'_> {
             return;
         };
         call.catch_up(now);
-        call.looks += 1;
+        call.record.looks += 1;
         let running = self.running_view(slot);
         let mut changes = std::mem::take(&mut self.changes);
         let look = self.control.look(&running, &mut changes);
         self.call_back(running.node.0, &mut changes);
         self.changes = changes;
         let call = &mut self.calls[slot];
-        call.amendments.extend(look.amendments);
+        call.record.amendments.extend(look.amendments);
         call.look_token = match look.look_after {
             // A look in no time would never let time pass.
             Some(after) => {
@@ -34,25 +34,35 @@ impl Simulator<'_> {
             }
             None => Token::NONE,
         };
+        self.hold_back(slot, look.held_back);
         self.change_grant(slot, look.grant, look.why);
         self.settle(running.node.0);
+    }
+
+    /// Keeps `cpu` of the call's node out of new calls' reach from now on.
+    fn hold_back(&mut self, slot: u32, cpu: MilliCpu) {
+        let call = &mut self.calls[slot];
+        let before = std::mem::replace(&mut call.held_back, cpu);
+        let node = &mut self.nodes[call.record.node.index()];
+        node.held_back -= before;
+        node.held_back += cpu;
     }
 
     fn running_view(&mut self, slot: u32) -> RunningCall {
         let sensed = self.sense(slot);
         let call = &self.calls[slot];
         RunningCall {
-            id: call.id,
-            function: FunctionId(call.function),
-            node: NodeId(call.node),
+            id: call.record.id,
+            function: call.record.function,
+            node: call.record.node,
             now: self.now,
-            started_at: call.started_at,
+            started_at: call.record.started_at,
             input: call.demand.input,
-            reservation: self.functions[call.function as usize].reservation,
+            reservation: call.record.reservation,
             ceiling: self.settings.ceiling,
             grant: call.grant,
             owed: call.owed,
-            free_on_node: self.nodes[call.node as usize].free(),
+            free_on_node: self.nodes[call.record.node.index()].free,
             waiting: self.ledger.waiting,
             actuation_delay: self.settings.actuation_delay,
             sensed,
@@ -65,25 +75,25 @@ impl Simulator<'_> {
         let sensors = self.settings.sensors;
         let call = &mut self.calls[slot];
         let window = now.since(call.looked.at);
-        let draw = 16 + 4 * u64::from(call.looks);
+        let draw = 16 + 4 * u64::from(call.record.looks);
         let loss = self.settings.faults.telemetry_loss;
-        if loss > 0.0 && self.fault_noise.uniform(call.id.0, draw) < loss {
+        if loss > 0.0 && self.fault_noise.uniform(call.record.id.0, draw) < loss {
             return Sensed::lost(window);
         }
         let nanos = window.as_nanos().max(1) as f64;
-        let used = (call.totals.cpu_used - call.looked.used) as f64 * 1e-3 / nanos;
-        let relative = sensors.cpu_noise * self.sensor_noise.normal(call.id.0, draw);
+        let used = (call.record.cpu_used - call.looked.used) as f64 * 1e-3 / nanos;
+        let relative = sensors.cpu_noise * self.sensor_noise.normal(call.record.id.0, draw);
         let jitter = sensors.cpu_jitter.as_nanos() as f64 / nanos
-            * self.sensor_noise.normal(call.id.0, draw + 1);
+            * self.sensor_noise.normal(call.record.id.0, draw + 1);
         let throttled = (call.throttled - call.looked.throttled) as f64 / nanos;
         call.looked.at = now;
-        call.looked.used = call.totals.cpu_used;
+        call.looked.used = call.record.cpu_used;
         call.looked.throttled = call.throttled;
         Sensed {
             window,
             cpu_used_cores: (used * (1.0 + relative) + jitter).clamp(0.0, call.grant.cpu.cores()),
             throttled_share: throttled.min(1.0),
-            memory_mib: call.demand.memory_at(now.since(call.started_at)).mib(),
+            memory_mib: call.demand.memory_at(now.since(call.record.started_at)).mib(),
         }
     }
 
@@ -91,7 +101,8 @@ impl Simulator<'_> {
     pub(crate) fn call_back(&mut self, node: u32, changes: &mut Vec<GrantChange>) {
         for change in changes.drain(..) {
             let running = &self.nodes[node as usize].running;
-            let found = running.iter().copied().find(|&slot| self.calls[slot].id == change.call);
+            let found =
+                running.iter().copied().find(|&slot| self.calls[slot].record.id == change.call);
             if let Some(slot) = found.or_else(|| self.starting_call(node, &change)) {
                 self.change_grant(slot, change.grant, change.why);
             }
@@ -101,8 +112,8 @@ impl Simulator<'_> {
     /// A borrower whose instance is still on its way up.
     fn starting_call(&self, node: u32, change: &GrantChange) -> Option<u32> {
         self.calls.places().find(|&slot| {
-            let call = &self.calls[slot];
-            call.node == node && call.id == change.call
+            let record = &self.calls[slot].record;
+            record.node.0 == node && record.id == change.call
         })
     }
 
@@ -126,8 +137,8 @@ impl Simulator<'_> {
 
     fn actuation_delay(&self, call: &Call) -> Duration {
         let slow = self.settings.faults.slow_actuation;
-        let draw = 17 + 4 * u64::from(call.looks);
-        if slow > 0.0 && self.fault_noise.uniform(call.id.0, draw) < slow {
+        let draw = 17 + 4 * u64::from(call.record.looks);
+        if slow > 0.0 && self.fault_noise.uniform(call.record.id.0, draw) < slow {
             self.settings.actuation_delay.max(Duration::from_millis(10)) * SLOW
         } else {
             self.settings.actuation_delay
@@ -139,7 +150,7 @@ impl Simulator<'_> {
         let Some(call) = self.calls.get_mut(slot).filter(|call| call.resize_token == token) else {
             return;
         };
-        let node = call.node;
+        let node = call.record.node.0;
         if let Some((grant, why)) = call.pending.take() {
             self.resize(slot, grant, why);
         }
@@ -148,7 +159,7 @@ impl Simulator<'_> {
 
     /// Changes what a call holds. Raises get what is free; the rest is owed.
     fn resize(&mut self, slot: u32, wanted: Allocation, why: &'static str) {
-        let node = self.calls[slot].node;
+        let node = self.calls[slot].record.node.0;
         self.forget_debt(slot);
         let grant = self.calls[slot].grant;
         let lowered = grant.min(wanted);
@@ -168,7 +179,7 @@ impl Simulator<'_> {
         let call = &mut self.calls[slot];
         if call.owed != Allocation::ZERO {
             call.owed = Allocation::ZERO;
-            let node = call.node as usize;
+            let node = call.record.node.index();
             self.nodes[node].debts.retain(|&debtor| debtor != slot);
         }
     }
@@ -177,7 +188,7 @@ impl Simulator<'_> {
     pub(crate) fn pay_debts(&mut self, node: u32) {
         let mut place = 0;
         while let Some(&slot) = self.nodes[node as usize].debts.get(place) {
-            let free = self.nodes[node as usize].free();
+            let free = self.nodes[node as usize].free;
             let (grant, owed) = (self.calls[slot].grant, self.calls[slot].owed);
             let paid = owed.min(free);
             if paid != Allocation::ZERO {
@@ -200,20 +211,19 @@ impl Simulator<'_> {
         let call = &mut self.calls[slot];
         call.catch_up(now);
         call.account(now);
-        let (before, node, instance) = (call.grant, call.node as usize, call.instance);
+        let (before, node, instance) = (call.grant, call.record.node.index(), call.instance);
         call.grant = grant;
-        call.lowest = call.lowest.min(grant);
-        call.highest = call.highest.max(grant);
-        call.changes += 1;
+        call.record.lowest_grant = call.record.lowest_grant.min(grant);
+        call.record.highest_grant = call.record.highest_grant.max(grant);
+        call.record.changes += 1;
         if keep_steps {
-            call.steps.push(GrantStep { at: now, grant, why: why.into() });
+            call.record.steps.push(GrantStep { at: now, grant, why: why.into() });
         }
-        let (is_running, function) = (call.is_running, call.function as usize);
-        let reservation = self.functions[function].reservation;
+        let (is_running, reservation) = (call.is_running, call.record.reservation);
         self.gauges.release(before, reservation);
         self.gauges.hold(grant, reservation);
-        self.nodes[node].granted -= before;
-        self.nodes[node].granted += grant;
+        self.nodes[node].release(before);
+        self.nodes[node].hold(grant);
         let count = Count::of(&self.instances[instance]);
         self.instances[instance].held = grant;
         if is_running {

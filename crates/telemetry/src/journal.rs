@@ -133,7 +133,7 @@ impl<W: Write> JournalWriter<W> {
     }
 }
 
-impl<W: Write> TelemetrySink for JournalWriter<W> {
+impl<W: Write + Send> TelemetrySink for JournalWriter<W> {
     fn tick(&mut self, tick: &TickRecord) {
         if self.kinds.ticks {
             self.counts.ticks += 1;

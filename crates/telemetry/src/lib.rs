@@ -22,8 +22,9 @@ pub mod report;
 mod sample;
 pub mod statistics;
 pub mod summary;
+pub mod tensorboard;
 
-pub use comparison::Comparison;
+pub use comparison::{Aggregate, Comparison};
 pub use document::Document;
 pub use journal::{JournalError, JournalKinds, JournalReader, JournalWriter, RunManifest};
 pub use metric_table::{Direction, METRICS, Metric};

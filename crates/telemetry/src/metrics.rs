@@ -95,6 +95,9 @@ pub struct RunDetail {
     pub label: RunLabel,
     /// Points of the slowdown's distribution: value, share of calls at most that slow.
     pub slowdown_cdf: Vec<(f64, f64)>,
+    /// The same of run times relative to the user's size.
+    #[serde(default)]
+    pub rfet_cdf: Vec<(f64, f64)>,
     /// The cluster over time.
     pub series: TimeSeries,
     /// The functions that were granted most CPU.
@@ -164,6 +167,7 @@ impl RunMetrics {
         RunDetail {
             label: label.clone(),
             slowdown_cdf: self.slowdown.cdf(160),
+            rfet_cdf: self.relative_run.cdf(160),
             series: self.series.clone(),
             functions,
             functions_left_out,

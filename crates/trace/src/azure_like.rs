@@ -380,6 +380,19 @@ pub(crate) fn open_azure_like(
     Ok(AzureLike { settings: settings.clone(), inner: generate(settings, seed) })
 }
 
+/// How often each generated function that is no regular timer is called in each minute.
+///
+/// For those who want the shape of the load and bring functions of their own.
+pub fn azure_like_minutes(
+    settings: &AzureLikeSettings,
+    seed: Seed,
+) -> Result<Vec<Vec<u64>>, TraceError> {
+    settings.check()?;
+    let is_random = |member| matches!(draw_function(member, seed).1, Pattern::Random { .. });
+    let rows = generate(settings, seed).counts_per_bin();
+    Ok((0..).zip(rows).filter(|(member, _)| is_random(*member)).map(|(_, row)| row).collect())
+}
+
 fn generate(settings: &AzureLikeSettings, seed: Seed) -> Binned<Generated> {
     let facts = (0..u64::from(settings.functions)).map(|member| draw_function(member, seed).0);
     let counts = Generated { drawn: Vec::new(), settings: settings.clone() };
@@ -397,6 +410,10 @@ impl Workload for AzureLike {
 
     fn next_arrival(&mut self) -> Option<windfall_core::Arrival> {
         self.inner.next_arrival()
+    }
+
+    fn next_arrivals(&mut self, most: usize, into: &mut Vec<windfall_core::Arrival>) {
+        self.inner.next_arrivals(most, into);
     }
 
     fn restart(&mut self, seed: Seed) {

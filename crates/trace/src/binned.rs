@@ -17,6 +17,7 @@ use windfall_core::{
     Arrival, Duration, FunctionId, FunctionProfile, Seed, Timestamp, Trigger, Workload,
 };
 
+use crate::bucket_sort::BucketSort;
 use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
 use crate::gusts::Gusts;
 
@@ -49,7 +50,7 @@ pub(crate) struct BinCount {
 }
 
 /// A source of counts per bin.
-pub(crate) trait Counts {
+pub(crate) trait Counts: Send {
     /// Length of a bin, at most 2^38 ns: an offset must fit above the function.
     fn bin(&self) -> Duration;
 
@@ -92,6 +93,7 @@ pub(crate) struct Binned<C> {
     slices: u64,
     /// Packed arrivals of the slice at hand, latest first.
     packed: Vec<u64>,
+    sort: BucketSort,
     bin_start: Timestamp,
 }
 
@@ -114,10 +116,25 @@ impl<C: Counts> Binned<C> {
             slice: 0,
             slices: 0,
             packed: Vec::new(),
+            sort: BucketSort::default(),
             bin_start: Timestamp::ZERO,
         };
         workload.restart(seed);
         workload
+    }
+
+    /// Counts per bin of every function, without placing or drawing a single call.
+    pub(crate) fn counts_per_bin(mut self) -> Vec<Vec<u64>> {
+        let bins = self.counts.bins();
+        let mut rows = vec![vec![0; bins as usize]; self.functions.len()];
+        for bin in 0..bins {
+            self.bin.clear();
+            self.counts.fill(bin, &mut self.functions, &mut self.bin);
+            for count in &self.bin {
+                rows[count.function as usize][bin as usize] = count.calls;
+            }
+        }
+        rows
     }
 
     /// Places the next slice, of the next bin if need be; `false` at the end.
@@ -138,7 +155,9 @@ impl<C: Counts> Binned<C> {
                 Place { function: count.function, start, end, packed: &mut self.packed };
             place.calls(&mut self.functions[count.function as usize], self.placement, calls);
         }
-        self.packed.sort_unstable_by(|a, b| b.cmp(a));
+        let (low, high) =
+            (start << FUNCTION_BITS, (end - 1) << FUNCTION_BITS | (MAX_FUNCTIONS - 1));
+        self.sort.largest_first(&mut self.packed, low, high);
         self.slice += 1;
         true
     }
@@ -253,7 +272,7 @@ impl<C: Counts> Workload for Binned<C> {
         Timestamp::ZERO + self.counts.bin() * u64::from(self.counts.bins())
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_arrival(&mut self) -> Option<Arrival> {
         let packed = loop {
             match self.packed.pop() {

@@ -5,10 +5,31 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
+use windfall_core::seed::mix;
+
 use crate::binned::Placement;
 use crate::detect::TraceKind;
 use crate::error::TraceError;
 use crate::minute_counts::Caps;
+
+/// One half of a trace's functions, chosen by their places in the file, so that what is tuned on one half
+/// can be judged on functions it has never seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fold {
+    /// For learning and tuning.
+    Train,
+    /// For judging.
+    Test,
+}
+
+impl Fold {
+    /// Whether the function at `place` belongs to it. Hashed, because files are often sorted.
+    pub fn holds(self, place: usize) -> bool {
+        let is_even = mix(place as u64 + 1).is_multiple_of(2);
+        is_even == (self == Self::Train)
+    }
+}
 
 /// How a trace is read. An option that does not apply to the kind of trace is refused unless it has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +47,9 @@ pub struct ReadOptions {
     pub max_functions: Option<usize>,
     /// Without the function that is called most often.
     pub without_busiest: bool,
+    /// Only this half of the functions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fold: Option<Fold>,
     /// Leave out functions that not all tables of Azure 2019 know, instead of refusing the trace.
     pub skip_incomplete: bool,
     /// Only one half of the applications: what is fitted on one must be shown on the other.
@@ -82,6 +106,7 @@ impl Default for ReadOptions {
             window_minutes: None,
             max_functions: None,
             without_busiest: false,
+            fold: None,
             skip_incomplete: false,
             part: None,
             needs: Needs::default(),
@@ -167,6 +192,9 @@ impl ReadOptions {
     pub(crate) fn keep(&self, calls: &[f64]) -> Vec<bool> {
         let first = self.max_functions.unwrap_or(usize::MAX);
         let mut keep: Vec<bool> = (0..calls.len()).map(|place| place < first).collect();
+        if let Some(fold) = self.fold {
+            keep.iter_mut().enumerate().for_each(|(place, keep)| *keep &= fold.holds(place));
+        }
         // The earliest one if several are busiest.
         let busiest = (0..calls.len()).rev().max_by(|&a, &b| calls[a].total_cmp(&calls[b]));
         if let Some(busiest) = busiest.filter(|_| self.without_busiest) {

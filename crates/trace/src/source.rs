@@ -11,7 +11,7 @@ use crate::detect::{TraceKind, detect};
 use crate::error::TraceError;
 use crate::minute_counts::Caps;
 use crate::native::NativeWorkload;
-use crate::options::ReadOptions;
+use crate::options::{Fold, ReadOptions};
 
 /// Where a workload comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,6 +68,11 @@ impl Source {
                 }
                 if options.without_busiest {
                     text += ", without the busiest function";
+                }
+                match options.fold {
+                    Some(Fold::Train) => text += ", functions of the training half",
+                    Some(Fold::Test) => text += ", functions of the test half",
+                    None => {}
                 }
                 if let Some(caps) = options.caps {
                     let Caps { busy, busy_in_a_minute, .. } = caps;

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::program::{Ended, Place, SMALL};
 
 /// Every command, as it is typed.
-pub(crate) const COMMANDS: [&str; 22] = [
+pub(crate) const COMMANDS: &[&str] = &[
     "",
     "compare",
     "simulate",
@@ -23,7 +23,11 @@ pub(crate) const COMMANDS: [&str; 22] = [
     "bench scaling",
     "reproduce",
     "reproduce ece471",
+    "reproduce knative-concurrency",
+    "reproduce faasrm",
     "conformance",
+    "train",
+    "evaluate",
     "env",
     "policy",
     "policy inspect",
@@ -142,6 +146,10 @@ fn policies_are_listed_with_what_they_do() {
         "libra",
         "safeguard-random",
         "oracle",
+        "kpa",
+        "hpa",
+        "vpa",
+        "autopilot",
     ] {
         let line = listed.lines().find(|line| line.split_whitespace().next() == Some(name));
         assert!(line.is_some_and(|line| line.len() > 30), "{name}: {listed}");

@@ -2,6 +2,8 @@
 //! prints a table, and leaves a page and the numbers behind it.
 
 mod ece471;
+mod faasrm;
+mod knative_concurrency;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +26,10 @@ pub(crate) struct Arguments {
 enum Command {
     /// The course project's scaling environment, its algorithms and its rewards
     Ece471(ece471::Arguments),
+    /// FaaSRM's sizes by a learned score network, its simulator, and the honest benchmark
+    Faasrm(faasrm::Arguments),
+    /// Knative's concurrency limit, found by load tests
+    KnativeConcurrency(knative_concurrency::Arguments),
 }
 
 /// What every reproduction understands.
@@ -69,7 +75,10 @@ impl Common {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
-        Command::Ece471(arguments) => ece471::run(arguments)?,
+        Command::Ece471(arguments) => ece471::run(arguments),
+        Command::Faasrm(arguments) => faasrm::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::KnativeConcurrency(arguments) => {
+            knative_concurrency::run(arguments).map(|()| ExitCode::SUCCESS)
+        }
     }
-    Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,5 @@
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use windfall_core::conformance::observations;
@@ -38,12 +38,12 @@ impl Platform for Fake {
 struct Script {
     wishes: Vec<Option<f64>>,
     asked: usize,
-    fed: Rc<RefCell<usize>>,
+    fed: Arc<AtomicUsize>,
 }
 
 impl Script {
     fn new(wishes: &[Option<f64>]) -> Self {
-        Self { wishes: wishes.to_vec(), asked: 0, fed: Rc::default() }
+        Self { wishes: wishes.to_vec(), asked: 0, fed: Arc::default() }
     }
 }
 
@@ -61,7 +61,7 @@ impl Policy for Script {
         Ok(Decision { targets: vec![target], reason: "scripted".into() })
     }
     fn feedback(&mut self, _tick: &TickRecord) {
-        *self.fed.borrow_mut() += 1;
+        self.fed.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -72,13 +72,13 @@ fn looped(wishes: &[Option<f64>]) -> ControlLoop {
 #[test]
 fn a_tick_is_seen_wanted_allowed_done_and_learned() {
     let script = Script::new(&[Some(7.0)]);
-    let fed = Rc::clone(&script.fed);
+    let fed = Arc::clone(&script.fed);
     let mut control = ControlLoop::new(Box::new(script), SafeguardChain::default());
     let mut platform = Fake::new();
     let tick = control.tick(&mut platform).unwrap();
     assert_eq!(tick.decided_by, DecidedBy::Policy);
     assert_eq!(platform.told, [tick.plan]);
-    assert_eq!(*fed.borrow(), 1);
+    assert_eq!(fed.load(Ordering::Relaxed), 1);
 }
 
 #[test]

@@ -11,9 +11,16 @@ use windfall_rl::learner::Learner;
 use windfall_rl::parallel::Workers;
 use windfall_rl::policy::evaluate;
 
+mod bands;
+mod continuing;
+mod designs;
+pub use bands::{Band, Spread, bands};
+pub use continuing::{Continued, Duel, continued, duel};
+pub use designs::{DesignResult, train_design};
+
 use super::baselines::{Golden, golden};
 use super::environment::{Ece471, Features, Settings};
-use super::exploration::{Random, Visit, total, trajectory};
+use super::exploration::{Random, Visit, trajectory};
 use super::rewards::Design;
 use super::{RATES, settings};
 
@@ -86,6 +93,9 @@ impl Algorithm {
 }
 
 /// One learner on one kind of observation for one length of training.
+///
+/// Learners that see the last direction go by their plain name, because the reward depends on it; the same
+/// learner on the course's six features has a name that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Which learner.
@@ -96,6 +106,20 @@ pub struct Experiment {
     pub design: Design,
     /// Iterations of five episodes.
     pub iterations: u64,
+}
+
+impl Experiment {
+    /// Its name in results.
+    pub fn name(&self) -> String {
+        let name = self.algorithm.name();
+        match (self.features, self.algorithm) {
+            (Features::WithDirection, _)
+            | (Features::Course, Algorithm::PpoCourse | Algorithm::ReinforceCourse) => {
+                name.to_owned()
+            }
+            (Features::Course, _) => format!("{name}-six-features"),
+        }
+    }
 }
 
 /// What to reproduce.
@@ -111,6 +135,8 @@ pub struct Plan {
     pub evaluate_every: u64,
     /// Iterations for each of the four reward designs.
     pub design_iterations: u64,
+    /// Iterations of the training that is interrupted half-way, kept and continued.
+    pub continued_iterations: u64,
     /// Threads; the results do not depend on it.
     pub threads: usize,
 }
@@ -133,7 +159,6 @@ impl Plan {
                 with(Ppo, Course, 50),
                 with(Ppo, Course, 500),
                 with(PpoCourse, Course, 50),
-                with(PpoCourse, Course, 500),
                 with(Dqn, WithDirection, 50),
                 with(Dqn, Course, 50),
                 with(QLearning, WithDirection, 50),
@@ -145,8 +170,26 @@ impl Plan {
             seeds: 10,
             evaluate_every: 10,
             design_iterations: 50,
+            continued_iterations: 40,
             threads,
         }
+    }
+
+    /// The same page in a fraction of the time: three seeds, short trainings.
+    pub fn quick(threads: usize) -> Self {
+        let mut plan = Self::full(threads);
+        plan.experiments.retain(|experiment| experiment.iterations <= 300);
+        for experiment in &mut plan.experiments {
+            experiment.iterations = experiment.iterations.min(30);
+        }
+        Self { seeds: 3, design_iterations: 20, continued_iterations: 10, ..plan }
+    }
+
+    /// Iterations of everything together.
+    pub fn iterations(&self) -> u64 {
+        let learners: u64 = self.experiments.iter().map(|experiment| experiment.iterations).sum();
+        let designs = Design::TASKS.len() as u64 * self.design_iterations;
+        (learners + designs) * self.seeds + self.design_iterations + self.continued_iterations
     }
 }
 
@@ -194,36 +237,35 @@ pub struct AlgorithmResult {
     pub worst_late: f64,
     /// The last policy's greedy return of each seed.
     pub finals: Vec<f64>,
+    /// For each seed the first evaluation that reached [`REACHED`] and the worst from there on.
+    pub reached: Vec<Reached>,
+    /// Curves over all seeds.
+    pub bands: Vec<Band>,
     /// The training curve of each seed.
+    #[serde(skip)]
     pub curves: Vec<Vec<Point>>,
 }
 
-/// Task 3: one reward design and what a policy trained for it does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DesignResult {
-    /// The design.
-    pub design: Design,
-    /// The course's ranking check; nothing where there is none.
-    pub ranks: Option<bool>,
-    /// Mean utilisation of the trained policy, over all rates.
-    pub util: f64,
-    /// Mean SLO preservation of the trained policy.
-    pub slo: f64,
-    /// Mean return under its own design.
-    pub total: f64,
+/// What PPO must reach and not fall back from.
+pub const REACHED: f64 = 189.5;
+
+/// When a training first reached [`REACHED`], and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reached {
+    /// The iteration; nothing if it never did.
+    pub iteration: Option<u64>,
+    /// The worst evaluation from there on.
+    pub worst_after: Option<f64>,
 }
 
-/// Task 4.3: totals over 2,000 steps at one rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Duel {
-    /// The arrival rate, the same for both.
-    pub rate: u32,
-    /// Steps.
-    pub steps: u32,
-    /// Of the trained policy.
-    pub trained: f64,
-    /// Of random actions.
-    pub random: f64,
+impl Reached {
+    fn of(curve: &[Point]) -> Self {
+        let evaluated = || curve.iter().filter_map(|point| Some((point.iteration, point.greedy?)));
+        let iteration = evaluated().find(|(_, greedy)| *greedy >= REACHED).map(|(first, _)| first);
+        let after = evaluated().filter(|(at, _)| iteration.is_some_and(|first| *at >= first));
+        let worst_after = after.map(|(_, greedy)| greedy).reduce(f64::min);
+        Self { iteration, worst_after }
+    }
 }
 
 /// Everything.
@@ -237,6 +279,8 @@ pub struct Reproduction {
     pub algorithms: Vec<AlgorithmResult>,
     /// The four reward designs.
     pub designs: Vec<DesignResult>,
+    /// Kept half-way and continued.
+    pub continued: Continued,
     /// Trained against random.
     pub duel: Duel,
 }
@@ -262,12 +306,14 @@ pub fn reproduce(plan: &Plan, progress: &(dyn Fn(&Progress) + Sync)) -> Reproduc
         .iter()
         .map(|experiment| run(plan, *experiment, &workers, progress))
         .collect();
+    let designs = Design::TASKS.map(|design| train_design(plan, design, &workers, progress));
     Reproduction {
         golden: golden(),
         exploration,
         algorithms,
-        designs: workers.map(&Design::TASKS, |design| train_design(plan, *design)),
-        duel: duel(plan),
+        designs: designs.to_vec(),
+        continued: continued(plan, progress),
+        duel: duel(plan, progress),
     }
 }
 
@@ -287,7 +333,7 @@ pub fn run(
     let square = finals.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
     let late = curves.iter().flatten().filter(|point| point.iteration * 2 > experiment.iterations);
     AlgorithmResult {
-        name: experiment.algorithm.name().to_owned(),
+        name: experiment.name(),
         features: experiment.features,
         design: experiment.design,
         iterations: experiment.iterations,
@@ -299,6 +345,8 @@ pub fn run(
         max: finals.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         worst_late: late.filter_map(|point| point.greedy).fold(f64::INFINITY, f64::min),
         finals,
+        reached: curves.iter().map(|curve| Reached::of(curve)).collect(),
+        bands: bands(&curves),
         curves,
     }
 }
@@ -340,61 +388,6 @@ pub fn greedy_return(learner: &dyn Learner, settings: Settings, masks: bool) -> 
     let mut environments: Vec<Ece471> = RATES.map(at).collect();
     let totals = evaluate(&mut environments, learner.policy().as_mut(), masks, Seed::new(0));
     totals.iter().sum::<f64>() / f64::from(RATES.end() - RATES.start() + 1)
-}
-
-fn train_design(plan: &Plan, design: Design) -> DesignResult {
-    let experiment = Experiment {
-        algorithm: Algorithm::Ppo,
-        features: Features::WithDirection,
-        design,
-        iterations: plan.design_iterations,
-    };
-    let (learner, _) = train(plan, experiment, plan.first_seed, &|_| ());
-    let features = experiment.features;
-    let mut policy = learner.policy();
-    let mut visits = Vec::new();
-    for rate in RATES {
-        let settings = Settings { features, design, rate: Some(rate), ..Settings::default() };
-        let steps = settings.horizon;
-        visits.extend(trajectory(settings, policy.as_mut(), true, steps, Seed::new(0)));
-    }
-    let count = f64::from(u32::try_from(visits.len()).unwrap_or(u32::MAX));
-    let mean = |feature: usize| {
-        visits.iter().map(|visit| f64::from(visit.state[feature])).sum::<f64>() / count
-    };
-    DesignResult {
-        design,
-        ranks: design.ranks_as_the_course_asks(),
-        util: mean(0),
-        slo: mean(1),
-        total: total(&visits) / f64::from(RATES.end() - RATES.start() + 1),
-    }
-}
-
-/// The first seed's PPO against random actions, both at the rate PPO's first episode draws.
-fn duel(plan: &Plan) -> Duel {
-    const STEPS: u32 = 2000;
-    let experiment = Experiment {
-        algorithm: Algorithm::Ppo,
-        features: Features::WithDirection,
-        design: Design::Authors,
-        iterations: plan.design_iterations,
-    };
-    let (learner, _) = train(plan, experiment, plan.first_seed, &|_| ());
-    let seed = Seed::new(plan.first_seed);
-    let mut environment = Ece471::new(Settings::default());
-    environment.start(seed);
-    let rate = environment.rate();
-    let play = |features, policy: &mut dyn windfall_rl::Decide, masks| {
-        let settings = Settings { features, rate: Some(rate), ..Settings::default() };
-        total(&trajectory(settings, policy, masks, STEPS, seed))
-    };
-    Duel {
-        rate,
-        steps: STEPS,
-        trained: play(experiment.features, learner.policy().as_mut(), true),
-        random: play(Features::Course, &mut Random::new(seed), false),
-    }
 }
 
 #[cfg(test)]

@@ -15,9 +15,8 @@
 //! the levels are 0.5, 1, ..., 4, and 0.5 and 1 are masked. Had it peaked at 3.9, the range would be 4 to
 //! 8 and the levels 1, 2, ..., 8: the paper's.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windfall_core::{
     Allocation, CallDecision, CallId, CallOutcome, CallPolicy, CallView, PeakRange, PeakSettings,
@@ -93,7 +92,7 @@ pub struct Lesson {
 }
 
 /// Decisions whose calls have ended, in order of their ends.
-pub type Lessons = Rc<RefCell<Vec<Lesson>>>;
+pub type Lessons = Arc<Mutex<Vec<Lesson>>>;
 
 /// What is known of one function.
 #[derive(Clone, Debug, Default)]
@@ -134,7 +133,15 @@ enum Pick {
     /// The highest score.
     Best,
     /// By probability, and everything is kept for learning.
-    Draw(Draw, Lessons, BTreeMap<CallId, Lesson>),
+    Draw(Box<Learning>),
+}
+
+#[derive(Clone, Debug)]
+struct Learning {
+    draw: Draw,
+    lessons: Lessons,
+    pending: BTreeMap<CallId, Lesson>,
+    core_price: f32,
 }
 
 /// FaaSRM's agent as a call policy. Run it behind the safeguard `faasrm`.
@@ -155,10 +162,11 @@ impl FaasrmSizing {
     }
 
     /// The agent as it learns: draws by probability from a stream of `seed`, and leaves every decision
-    /// with its reward in `lessons` once the call has ended.
-    pub fn learning(agent: ScoreAgent, seed: Seed, lessons: Lessons) -> Self {
+    /// with its reward in `lessons` once the call has ended. The paper's reward has no `core_price`.
+    pub fn learning(agent: ScoreAgent, seed: Seed, lessons: Lessons, core_price: f32) -> Self {
         let draw = Draw::new(seed.stream("policy/faasrm"));
-        Self { pick: Pick::Draw(draw, lessons, BTreeMap::new()), ..Self::new(agent) }
+        let learning = Learning { draw, lessons, pending: BTreeMap::new(), core_price };
+        Self { pick: Pick::Draw(Box::new(learning)), ..Self::new(agent) }
     }
 
     /// The agent of a checkpoint, refused with a reason if it was made for anything else.
@@ -227,7 +235,10 @@ fn share(value: f64, whole: f64) -> f32 {
 /// ```
 ///
 /// Half the baseline's time pays 0; a tenth more, with 2 + 2 levels reserved, -1.1 - 0.4 = -1.5.
-fn reward(outcome: &CallOutcome, baseline: f64) -> f32 {
+///
+/// The paper does not count what is held. With a `price`, core-time granted costs it, in units of the core-time
+/// that the user's size would have held: 2 of 4 cores for the baseline's time cost half the price.
+fn reward(outcome: &CallOutcome, baseline: f64, price: f32) -> f32 {
     let slowdown = if outcome.was_killed || baseline <= 0.0 {
         if outcome.was_killed { MOST_SLOWDOWN } else { 1.0 }
     } else {
@@ -237,7 +248,8 @@ fn reward(outcome: &CallOutcome, baseline: f64) -> f32 {
         (outcome.reservation.cpu.cores() + outcome.reservation.memory.mib() / 128.0) as f32;
     let bonus = (1.0 - slowdown).max(0.0);
     let penalty = (slowdown - 1.0).max(0.0) * user_levels.clamp(2.0, 16.0);
-    bonus - slowdown - penalty
+    let share = outcome.last_grant.cpu.cores() / outcome.reservation.cpu.cores().max(1e-3);
+    bonus - slowdown - penalty - price * slowdown * share as f32
 }
 
 impl CallPolicy for FaasrmSizing {
@@ -256,9 +268,11 @@ impl CallPolicy for FaasrmSizing {
         gap.filter(|gap| *gap > 0.0).into_iter().for_each(|gap| function.gaps.take(gap));
         let place = match &mut self.pick {
             Pick::Best => self.agent.best(&seen),
-            Pick::Draw(draw, _, pending) => {
-                let (action, log_probability) = self.agent.draw(&seen, draw);
-                pending.insert(call.id, Lesson { seen, action, log_probability, reward: 0.0 });
+            Pick::Draw(learning) => {
+                let (action, log_probability) = self.agent.draw(&seen, &mut learning.draw);
+                learning
+                    .pending
+                    .insert(call.id, Lesson { seen, action, log_probability, reward: 0.0 });
                 action
             }
         };
@@ -270,10 +284,12 @@ impl CallPolicy for FaasrmSizing {
     fn learn(&mut self, outcome: &CallOutcome) {
         let function = self.functions.state(outcome.function);
         let baseline = function.baseline.get();
-        if let Pick::Draw(_, lessons, pending) = &mut self.pick
-            && let Some(lesson) = pending.remove(&outcome.id)
+        if let Pick::Draw(learning) = &mut self.pick
+            && let Some(lesson) = learning.pending.remove(&outcome.id)
         {
-            lessons.borrow_mut().push(Lesson { reward: reward(outcome, baseline), ..lesson });
+            let reward = reward(outcome, baseline, learning.core_price);
+            let mut lessons = learning.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+            lessons.push(Lesson { reward, ..lesson });
         }
         self.ranges.observe(outcome);
         if outcome.was_killed {

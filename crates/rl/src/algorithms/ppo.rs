@@ -18,12 +18,11 @@ use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
 use crate::advantages::{StepEnd, ValuedStep, advantages};
-use crate::categorical::Choice;
 use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header, Tensor};
 use crate::env::{End, Environment, Spec};
 use crate::learner::{IterationReport, Learner, Tally};
 use crate::net::kernels::{dispatch, sum_of_squares};
-use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape, exp};
+use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape};
 use crate::normalise::{Moments, RewardScaling};
 use crate::parallel::Workers;
 use crate::policy::{Decide, NetworkPolicy};
@@ -222,7 +221,7 @@ pub struct Ppo<E> {
     workers: Workers,
     batch: Batch,
     input: Vec<f32>,
-    choice: Choice,
+    choices: EightChoices,
     iteration: u64,
     steps: u64,
 }
@@ -248,7 +247,7 @@ impl<E: Environment> Ppo<E> {
             workers: Workers::new(threads),
             batch: Batch::default(),
             input: vec![0.0; settings.minibatch.max(64) * features],
-            choice: Choice::new(actions),
+            choices: EightChoices::new(actions),
             iteration: 0,
             steps: 0,
             settings,
@@ -406,12 +405,10 @@ impl<E: Environment> Ppo<E> {
         tally.report(self.iteration, self.steps)
     }
 
-    /// `average += share (weights - average)`, with a share of 1, 1/2, 1/3, ... at first and of
-    /// `1 - memory` in the long run.
+    /// `average = memory average + (1 - memory) weights`, from the first weights on.
     fn average_weights(&mut self) {
         let Some(memory) = self.settings.average else { return };
-        #[expect(clippy::cast_precision_loss, reason = "one over it is zero long before 2^24")]
-        let share = (1.0 - memory).max(1.0 / (self.iteration + 1) as f32);
+        let share = 1.0 - memory;
         let weights = self.actor.network.parameters();
         for (average, weight) in self.averaged.parameters_mut().iter_mut().zip(weights) {
             *average += share * (weight - *average);
@@ -441,13 +438,13 @@ impl<E: Environment> Ppo<E> {
             },
         };
         let (actor, critic, batch) = (&mut self.actor, &mut self.critic, &self.batch);
-        let choice = &mut self.choice;
+        let choices = &mut self.choices;
         let squares = dispatch(
             #[inline(always)]
             || {
                 actor.network.forward_inline(input, &mut actor.room);
                 critic.network.forward_inline(input, &mut critic.room);
-                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), choice, sums);
+                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), choices, sums);
                 let mut squares = 0.0;
                 for half in [&mut *actor, &mut *critic] {
                     half.network.backward_inline(input, &mut half.room, &mut half.gradients);
@@ -473,7 +470,9 @@ impl<E: Environment> Ppo<E> {
     }
 }
 
+mod eight_choices;
 mod loss;
+use eight_choices::EightChoices;
 use loss::{Loss, centre_and_scale, standardise, value_rows};
 
 impl<E: Environment> Learner for Ppo<E> {

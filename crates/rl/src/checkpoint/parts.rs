@@ -141,12 +141,18 @@ impl Checkpoint {
         let key = format!("{name}.actions");
         let actions: Option<Vec<usize>> = self.integers(&key)?.iter().map(action).collect();
         let actions = actions.ok_or_else(|| CheckpointError::Mismatch {
-            what: key,
+            what: key.clone(),
             found: "an action that does not exist".to_owned(),
             expected: format!("numbers below {count}"),
         })?;
-        player.restore(Place { episodes, memory, actions });
-        Ok(())
+        if player.restore(Place { episodes, memory, actions }) {
+            return Ok(());
+        }
+        Err(CheckpointError::Mismatch {
+            what: key,
+            found: "actions after the end of the episode".to_owned(),
+            expected: "an episode that goes on".to_owned(),
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kernels::dispatch;
+use super::kernels::{LANES, dispatch};
 
 /// Constants of Adam; the learning rate is given at each step, because it follows a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,18 +52,45 @@ impl Adam {
         #[expect(clippy::cast_possible_truncation, reason = "parameters are f32")]
         let (rate, root) = ((f64::from(rate) / first) as f32, libm::sqrt(1.0 / second) as f32);
         let (mean, square) = (&mut self.mean[..], &mut self.square[..]);
+        let pull = Pull { beta1, beta2, epsilon, rate, root, scale };
         dispatch(
             #[inline(always)]
             || {
-                let moments = mean.iter_mut().zip(square);
-                for ((p, g), (m, v)) in parameters.iter_mut().zip(gradients).zip(moments) {
-                    let g = g * scale;
-                    *m = beta1 * *m + (1.0 - beta1) * g;
-                    *v = beta2 * *v + (1.0 - beta2) * g * g;
-                    *p -= rate * *m / (v.sqrt() * root + epsilon);
+                let (p, p_rest) = parameters.as_chunks_mut::<LANES>();
+                let (g, g_rest) = gradients.as_chunks::<LANES>();
+                let (m, m_rest) = mean.as_chunks_mut::<LANES>();
+                let (v, v_rest) = square.as_chunks_mut::<LANES>();
+                for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
+                    for lane in 0..LANES {
+                        pull.on(&mut p[lane], g[lane], &mut m[lane], &mut v[lane]);
+                    }
+                }
+                for (((p, g), m), v) in p_rest.iter_mut().zip(g_rest).zip(m_rest).zip(v_rest) {
+                    pull.on(p, *g, m, v);
                 }
             },
         );
+    }
+}
+
+/// The constants of one step.
+#[derive(Clone, Copy)]
+struct Pull {
+    beta1: f32,
+    beta2: f32,
+    epsilon: f32,
+    rate: f32,
+    root: f32,
+    scale: f32,
+}
+
+impl Pull {
+    #[inline(always)]
+    fn on(self, p: &mut f32, g: f32, m: &mut f32, v: &mut f32) {
+        let g = g * self.scale;
+        *m = self.beta1 * *m + (1.0 - self.beta1) * g;
+        *v = self.beta2 * *v + (1.0 - self.beta2) * g * g;
+        *p -= self.rate * *m / (v.sqrt() * self.root + self.epsilon);
     }
 }
 

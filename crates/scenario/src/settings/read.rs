@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use windfall_core::{Allocation, Duration, Seed};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
 use windfall_trace::{
-    AzureLikeSettings, Caps, Needs, Part, Placement as InMinute, ReadOptions, Source,
+    AzureLikeSettings, Caps, Fold, Needs, Part, Placement as InMinute, ReadOptions, Source,
 };
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
@@ -15,7 +15,17 @@ use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names};
 
 /// Policies that size single calls and nothing else.
-const SIZING: [&str; 6] = ["safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra"];
+const SIZING: [&str; 9] = [
+    "windfall",
+    "safeguard-random",
+    "histogram",
+    "oracle",
+    "greedy",
+    "ensure",
+    "libra",
+    "shabari",
+    "faasrm",
+];
 
 fn sizes_calls(scenario: &Scenario) -> bool {
     let platform = &scenario.platform;
@@ -137,6 +147,7 @@ fn read_options(
             .whole("max_functions", 1..=1_000_000, problems)
             .map(|functions| functions as usize),
         without_busiest: table.truth("without_busiest", problems).unwrap_or(usual.without_busiest),
+        fold: table.choice("fold", &[("train", Fold::Train), ("test", Fold::Test)], problems),
         skip_incomplete: table.truth("skip_incomplete", problems).unwrap_or(usual.skip_incomplete),
         part: table.choice("part", &parts, problems),
         needs: table.choice("needs", &needs, problems).unwrap_or(usual.needs),

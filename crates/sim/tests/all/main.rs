@@ -4,5 +4,6 @@ mod closed_forms;
 mod faults;
 mod invariants;
 mod platform;
+mod shared_instances;
 mod stage;
 mod timelines;

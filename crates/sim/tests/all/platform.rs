@@ -1,6 +1,6 @@
 //! The simulator as a platform, and who is told the future.
 
-use std::cell::RefCell;
+use std::sync::Mutex;
 
 use windfall_core::conformance::platform_suite;
 use windfall_core::{
@@ -46,17 +46,17 @@ fn it_stays_one_when_cpu_is_contended_and_things_go_wrong() {
 /// Notes whether each call came with its future.
 struct Spy<'a> {
     control: Scripted,
-    told: &'a RefCell<Vec<bool>>,
+    told: &'a Mutex<Vec<bool>>,
 }
 
 impl CallControl for Spy<'_> {
     fn size(&mut self, call: &CallView) -> CallPlan {
-        self.told.borrow_mut().push(call.foresight.is_some());
+        self.told.lock().unwrap().push(call.foresight.is_some());
         self.control.size(call)
     }
 
     fn start(&mut self, call: &CallView, plan: &CallPlan, on: NodeId, room: Allocation) -> Start {
-        self.told.borrow_mut().push(call.foresight.is_some());
+        self.told.lock().unwrap().push(call.foresight.is_some());
         self.control.start(call, plan, on, room)
     }
 
@@ -72,12 +72,12 @@ impl CallControl for Spy<'_> {
 #[test]
 fn the_future_is_told_only_where_the_settings_say_so() {
     for foresight in [false, true] {
-        let told = RefCell::default();
+        let told = Mutex::default();
         let settings = Settings { foresight, ..Settings::new(1, Allocation::new(4000, 4096)) };
         let spy = Spy { control: Scripted::default(), told: &told };
         let seen = Everything::default();
         Simulator::new(settings, script(), spy, seen, Seed::new(1)).run_to_end();
-        let told = told.borrow();
+        let told = told.lock().unwrap();
         assert!(told.len() >= 135, "{} questions", told.len());
         assert!(told.iter().all(|future| *future == foresight));
     }

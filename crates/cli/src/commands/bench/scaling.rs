@@ -14,7 +14,7 @@ use windfall_core::{
     Allocation, Decision, Duration, Observation, Policy, PolicyError, Seed, TickRecord,
 };
 use windfall_policy::WindfallScaling;
-use windfall_scenario::run::NoJournal;
+use windfall_scenario::run::{NoJournal, Watching};
 use windfall_scenario::{Run, Scenario, entry};
 use windfall_sim::{Cluster, ScaleOut};
 use windfall_trace::{AzureLikeSettings, Source};
@@ -134,8 +134,8 @@ fn simulate(scenario: &Scenario, notes: &Arc<Mutex<Notes>>) -> anyhow::Result<u6
     let bar = progress::counter("10,000 functions");
     let run = Run { scenario, policy: "windfall-scaling", load: 1.0, seed, keep_steps: false };
     let mut progress = |ended| bar.set_position(ended);
-    let workload = workload.as_mut();
-    let output = run.play_assembled(assembled, cluster, workload, &mut NoJournal, &mut progress)?;
+    let watching: Watching<'_> = (&mut NoJournal, &mut progress);
+    let output = run.play_on(cluster, (assembled, false), workload.as_mut(), watching)?;
     bar.finish_and_clear();
     Ok(output.ledger.arrived)
 }

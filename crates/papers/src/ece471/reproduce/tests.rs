@@ -2,7 +2,15 @@ use super::*;
 
 fn plan(experiments: Vec<Experiment>, seeds: u64, threads: usize) -> Plan {
     let first_seed = 1;
-    Plan { experiments, first_seed, seeds, evaluate_every: 5, design_iterations: 2, threads }
+    Plan {
+        experiments,
+        first_seed,
+        seeds,
+        evaluate_every: 5,
+        design_iterations: 2,
+        continued_iterations: 4,
+        threads,
+    }
 }
 
 fn experiment(algorithm: Algorithm, features: Features, iterations: u64) -> Experiment {
@@ -18,8 +26,10 @@ fn a_small_reproduction_is_complete_and_independent_of_threads() {
     };
     let result = small(2);
     assert_eq!(result, small(1));
+    let all = ["ppo", "dqn", "q-learning", "reinforce"];
     let names: Vec<&str> = result.algorithms.iter().map(|row| row.name.as_str()).collect();
-    assert_eq!(names, ["ppo", "dqn", "q-learning", "reinforce"]);
+    assert_eq!(names, all.map(|name| format!("{name}-six-features")));
+    assert!(result.continued.identical && result.continued.interrupted_at == 2);
     assert!(result.algorithms.iter().all(|row| row.curves.len() == 2 && row.steps == 2000));
     let json = serde_json::to_value(&result).unwrap();
     assert!(json["golden"]["dp"].as_f64().is_some());
@@ -51,4 +61,10 @@ fn targets_are_met() {
     assert!(mean("q-learning", Features::WithDirection, 50) >= 186.0);
     assert!(mean("reinforce", Features::WithDirection, 300) >= 180.0);
     assert!(result.duel.trained > result.duel.random);
+    assert!(result.continued.identical);
+    let long =
+        result.algorithms.iter().find(|row| (row.name.as_str(), row.iterations) == ("ppo", 500));
+    for reached in &long.unwrap().reached {
+        assert!(reached.worst_after.is_some_and(|worst| worst >= REACHED), "{reached:?}");
+    }
 }

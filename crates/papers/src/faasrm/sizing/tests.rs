@@ -70,7 +70,7 @@ fn the_worked_grid() {
 fn a_reward_goes_to_the_call_that_earned_it() {
     let lessons = Lessons::default();
     let agent = ScoreAgent::new(Seed::new(1));
-    let mut policy = FaasrmSizing::learning(agent, Seed::new(5), Rc::clone(&lessons));
+    let mut policy = FaasrmSizing::learning(agent, Seed::new(5), Arc::clone(&lessons), 0.0);
     for id in 0..3 {
         policy.size(&call(id)).unwrap();
     }
@@ -78,9 +78,16 @@ fn a_reward_goes_to_the_call_that_earned_it() {
     policy.learn(&end(0, USER, 1.0, 4));
     policy.learn(&end(2, USER, 1.0, 2));
     policy.learn(&end(1, USER, 1.0, 4));
-    let rewards: Vec<f32> = lessons.borrow().iter().map(|lesson| lesson.reward).collect();
+    let rewards: Vec<f32> = lessons.lock().unwrap().iter().map(|lesson| lesson.reward).collect();
     // No baseline yet: slowdown 1. Then 2 s of 4: -0.5 + 0.5. Then 4 s of the mean of 4 and 2: 1.333,
     // with a reservation of 4 + 4 levels: -1.333 - 0.333 x 8 = -4.
     assert_eq!(rewards[..2], [-1.0, 0.0]);
     assert!((rewards[2] + 4.0).abs() < 1e-5, "{rewards:?}");
+}
+
+#[test]
+fn a_price_counts_the_cores_that_are_held() {
+    let half = end(0, Allocation::new(2000, 512), 1.0, 4);
+    let free = reward(&half, 4.0, 0.0);
+    assert!((free - reward(&half, 4.0, 3.0) - 1.5).abs() < 1e-6);
 }

@@ -1,6 +1,9 @@
 //! The loss of PPO and its derivatives by the outputs of both networks.
 
-use super::{Activations, Batch, Choice, Half, Sums, exp};
+use super::eight_choices::{Eight, EightChoices};
+use super::{Activations, Batch, Half, Sums};
+use crate::net::exp;
+use crate::net::kernels::LANES;
 
 /// The loss of one minibatch, all settings resolved.
 pub(super) struct Loss {
@@ -14,46 +17,73 @@ pub(super) struct Loss {
 
 impl Loss {
     /// Writes the derivatives by the outputs of `actor` and `critic`, both after a forward pass on the
-    /// samples `chosen`, and adds the losses to `sums`.
-    ///
-    /// The gradient of the clipped objective is `A ratio d log pi` where the ratio has not left its
-    /// range in the direction of the advantage, else zero.
+    /// samples `chosen`, and adds the losses to `sums`. Eight samples go side by side.
     #[inline(always)]
     pub(super) fn write(
         &self,
         batch: &Batch,
         chosen: &[usize],
         (actor, critic): (&mut Activations, &mut Activations),
-        choice: &mut Choice,
+        choices: &mut EightChoices,
         sums: &mut Sums,
     ) {
-        let actions = choice.log_probabilities().len();
         #[expect(clippy::cast_precision_loss, reason = "minibatches are small")]
         let share = 1.0 / chosen.len() as f32;
-        let (centre, scale) = self.advantages;
-        for (row, &place) in chosen.iter().enumerate() {
-            let allowed = &batch.allowed[place * actions..(place + 1) * actions];
-            let action = batch.actions[place];
-            let entropy = choice.set(actor.output(row), allowed);
-            let log_ratio = choice.log_probabilities()[action] - batch.log_probabilities[place];
-            let ratio = exp(log_ratio);
-            let advantage = (batch.advantages[place] - centre) * scale;
-            let bounded = ratio.clamp(1.0 - self.clip, 1.0 + self.clip);
-            let is_clipped = bounded * advantage < ratio * advantage;
-            let by_log = if is_clipped { 0.0 } else { -advantage * ratio * share };
-            let delta = actor.output_delta(row);
-            choice.write_gradient(action, (by_log, -self.entropy * share), delta);
-
-            let (value_loss, by_value) = self.value(batch, place, critic.output(row)[0]);
-            critic.output_delta(row)[0] = self.value_weight * by_value * share;
-
-            sums.policy_loss -= f64::from((ratio * advantage).min(bounded * advantage));
-            sums.value_loss += f64::from(value_loss);
-            sums.entropy += f64::from(entropy);
-            sums.kl += f64::from(ratio - 1.0 - log_ratio);
-            sums.clipped += if (ratio - 1.0).abs() > self.clip { 1.0 } else { 0.0 };
-            sums.samples += 1.0;
+        let actions = choices.actions();
+        for (block, places) in chosen.chunks(LANES).enumerate() {
+            let first = block * LANES;
+            for (lane, &place) in places.iter().enumerate() {
+                let allowed = &batch.allowed[place * actions..(place + 1) * actions];
+                choices.load(lane, actor.output(first + lane), allowed);
+            }
+            let entropy = choices.settle();
+            let by_log = self.policy(batch, places, choices, share, sums);
+            choices.differentiate(by_log, -self.entropy * share);
+            for (lane, &place) in places.iter().enumerate() {
+                let delta = actor.output_delta(first + lane);
+                choices.write(lane, batch.actions[place], by_log[lane], delta);
+                let value = critic.output(first + lane)[0];
+                let (value_loss, by_value) = self.value(batch, place, value);
+                critic.output_delta(first + lane)[0] = self.value_weight * by_value * share;
+                sums.value_loss += f64::from(value_loss);
+                sums.entropy += f64::from(entropy[lane]);
+                sums.samples += 1.0;
+            }
         }
+    }
+
+    /// The derivatives of the clipped objective by the log-probabilities of up to eight samples: `A ratio`
+    /// where the ratio has not left its range in the direction of the advantage, else zero.
+    #[inline(always)]
+    fn policy(
+        &self,
+        batch: &Batch,
+        places: &[usize],
+        choices: &EightChoices,
+        share: f32,
+        sums: &mut Sums,
+    ) -> Eight {
+        let (centre, scale) = self.advantages;
+        let (mut log_ratio, mut advantage) = ([0.0; LANES], [0.0; LANES]);
+        for (lane, &place) in places.iter().enumerate() {
+            let log = choices.log_probability(lane, batch.actions[place]);
+            log_ratio[lane] = log - batch.log_probabilities[place];
+            advantage[lane] = (batch.advantages[place] - centre) * scale;
+        }
+        let (mut ratio, mut gain, mut by_log) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            ratio[lane] = exp(log_ratio[lane]);
+            let bounded = ratio[lane].clamp(1.0 - self.clip, 1.0 + self.clip);
+            let (free, held) = (ratio[lane] * advantage[lane], bounded * advantage[lane]);
+            gain[lane] = if held < free { held } else { free };
+            by_log[lane] = if held < free { 0.0 } else { -free * share };
+        }
+        for lane in 0..places.len() {
+            sums.policy_loss -= f64::from(gain[lane]);
+            sums.kl += f64::from(ratio[lane] - 1.0 - log_ratio[lane]);
+            sums.clipped += if (ratio[lane] - 1.0).abs() > self.clip { 1.0 } else { 0.0 };
+        }
+        by_log
     }
 
     /// `(V - R)^2 / 2`, or the larger of it and the same for `V` held within `value_clip` of the old

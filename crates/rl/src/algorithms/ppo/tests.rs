@@ -92,7 +92,7 @@ fn derivatives_of_the_loss_agree_with_finite_differences() {
         let loss = loss(value_clip);
         let (mut actor, mut critic) = (outputs(3), outputs(1));
         let mut rooms = (actor.activations(2), critic.activations(2));
-        let mut choice = Choice::new(3);
+        let mut choice = EightChoices::new(3);
         let mut total = |actor: &Mlp, critic: &Mlp, rooms: &mut (Activations, Activations)| {
             let mut sums = Sums::default();
             actor.forward(&input, &mut rooms.0);
@@ -149,7 +149,7 @@ fn the_clipped_objective_worked_by_hand() {
     actor.forward(&[1.0, 1.0], &mut rooms.0);
     critic.forward(&[1.0, 1.0], &mut rooms.1);
     let mut sums = Sums::default();
-    loss.write(&batch, &[0, 1], (&mut rooms.0, &mut rooms.1), &mut Choice::new(3), &mut sums);
+    loss.write(&batch, &[0, 1], (&mut rooms.0, &mut rooms.1), &mut EightChoices::new(3), &mut sums);
     // Gains stop at 1.2; losses are felt in full.
     assert!((sums.policy_loss - (-1.2 + 2.0)).abs() < 1e-5);
     assert_eq!(rooms.0.output_delta(0), [0.0; 3]);

@@ -1,0 +1,137 @@
+//! `windfall evaluate`: how a trained policy does, beside random choices.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use windfall_core::Seed;
+use windfall_rl::training::{Evaluation, Random, play};
+use windfall_rl::{Decide, Split};
+
+use crate::arguments::{Format, Part, seeds};
+use crate::commands::policy;
+use crate::environments;
+use crate::output::{print, print_json};
+use crate::progress;
+
+/// Play episodes with a trained policy, without exploration.
+///
+/// One episode in every environment of its panel (such as one for each load) and for every seed, beside a
+/// policy that chooses among the allowed actions at random.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The checkpoint
+    file: PathBuf,
+    /// Which part of the environment's world is played
+    #[arg(long, value_enum, default_value_t = Part::Test)]
+    split: Part,
+    /// How many seeds, a list like 7,9 or a range like 3-6
+    #[arg(long, default_value = "5", value_parser = seeds)]
+    seeds: Seeds,
+    /// How to print the outcome
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+type Seeds = Vec<u64>;
+
+#[derive(Serialize)]
+struct Outcome {
+    environment: String,
+    algorithm: String,
+    iteration: u64,
+    split: Split,
+    seeds: Vec<u64>,
+    episodes: usize,
+    #[serde(flatten)]
+    policy: Row,
+    random: Row,
+}
+
+#[derive(Serialize)]
+struct Row {
+    /// Mean over seeds of the mean return.
+    mean: f64,
+    /// Standard deviation over seeds.
+    sd: f64,
+    /// The worst episode.
+    low: f64,
+    /// The best episode.
+    high: f64,
+    /// Mean return of each seed.
+    means: Vec<f64>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let checkpoint = policy::open(&arguments.file)?;
+    let header = &checkpoint.header;
+    let entry = environments::find(&header.environment.id)?;
+    let split = arguments.split.into();
+    let bar = progress::rounds(2 * arguments.seeds.len() as u64);
+    let mut episodes = 0;
+    let mut row = |decide: &dyn Fn(Seed) -> anyhow::Result<Box<dyn Decide>>, masks| {
+        let mut found = Vec::new();
+        for seed in arguments.seeds.iter().copied().map(Seed::new) {
+            let returns = play(entry, decide(seed)?, masks, split, seed);
+            episodes = returns.len() * arguments.seeds.len();
+            found.push(Evaluation::of(&returns));
+            bar.inc(1);
+        }
+        anyhow::Ok(summary(&found))
+    };
+    let policy = row(&|_| Ok(checkpoint.decider()?), header.masks())?;
+    let random = row(&|seed| Ok(Box::new(Random::new(seed))), true)?;
+    bar.finish_and_clear();
+    let outcome = Outcome {
+        environment: header.environment.id.clone(),
+        algorithm: header.algorithm.clone(),
+        iteration: header.iteration,
+        split,
+        seeds: arguments.seeds.clone(),
+        episodes,
+        policy,
+        random,
+    };
+    match arguments.format {
+        Format::Json => print_json(&outcome)?,
+        Format::Text | Format::Csv | Format::Markdown => print(&text(&outcome))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn summary(found: &[Evaluation]) -> Row {
+    let means: Vec<f64> = found.iter().map(|one| one.mean).collect();
+    let Evaluation { mean, .. } = Evaluation::of(&means);
+    #[expect(clippy::cast_precision_loss, reason = "seeds are few")]
+    let free = (means.len().max(2) - 1) as f64;
+    let sd = (means.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / free).sqrt();
+    Row {
+        mean,
+        sd,
+        low: found.iter().map(|one| one.low).fold(f64::INFINITY, f64::min),
+        high: found.iter().map(|one| one.high).fold(f64::NEG_INFINITY, f64::max),
+        means,
+    }
+}
+
+fn text(outcome: &Outcome) -> String {
+    let line = |name: &str, row: &Row| {
+        let Row { mean, sd, low, high, .. } = row;
+        format!("{name:10} {mean:>10.2} {sd:>8.2} {low:>10.2} {high:>10.2}")
+    };
+    format!(
+        "{} in {}, {} episodes on {} seeds\n{:10} {:>10} {:>8} {:>10} {:>10}\n{}\n{}",
+        outcome.algorithm,
+        outcome.environment,
+        outcome.episodes,
+        outcome.seeds.len(),
+        "policy",
+        "mean",
+        "sd",
+        "worst",
+        "best",
+        line("trained", &outcome.policy),
+        line("random", &outcome.random),
+    )
+}

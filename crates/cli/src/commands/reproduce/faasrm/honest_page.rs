@@ -1,0 +1,229 @@
+//! The honest benchmark as text, numbers and sections.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use windfall_scenario::faasrm_training::TrainingPoint;
+use windfall_telemetry::comparison::number::{percent, short};
+use windfall_telemetry::document::{Axis, Block, Cell, Chart, Section, Series, Table};
+use windfall_telemetry::{Aggregate, RunDetail};
+
+use super::honest::Honest;
+
+/// The columns of the tables: metric, heading, whether it is a share.
+const COLUMNS: [(&str, &str, bool); 12] = [
+    ("slowdown_p50", "slowdown p50", false),
+    ("slowdown_p95", "p95", false),
+    ("slowdown_p99", "p99", false),
+    ("bounded_slowdown_p99", "bounded p99", false),
+    ("rfet_mean", "RFET", false),
+    ("harvested_share", "harvested", true),
+    ("accelerated_share", "accelerated", true),
+    ("amendments", "safeguard stepped in", false),
+    ("harvested_violation_share", "harvested over 1.05x", true),
+    ("violation_depth_max", "worst degradation", true),
+    ("core_seconds_granted", "core-s granted", false),
+    ("core_seconds_used", "core-s used", false),
+];
+
+impl Honest {
+    /// A sentence or two on how the agent fares.
+    pub(super) fn verdict(&self) -> String {
+        let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
+        let coin = self.beside("safeguard-random");
+        let mut text = format!(
+            "In the honest simulator{calls} the trained agent, beside a coin behind the same safeguard: {coin}."
+        );
+        if let Some(file) = &self.untrained {
+            text += &format!(
+                " Beside itself before its first lesson, which is what learning added: {}.",
+                self.beside(&named(file))
+            );
+        }
+        text
+    }
+
+    /// Core-seconds and p99 of the agent against those of `other`, load by load.
+    fn beside(&self, other: &str) -> String {
+        let agent = self.agent();
+        let told = self.result.comparison.loads().into_iter().filter_map(|load| {
+            let mean = |policy: &str, key: &str| {
+                self.result.comparison.at(load).find(|row| row.policy == policy)?.mean(key)
+            };
+            let granted = "core_seconds_granted";
+            let ratio = mean(&agent, granted)? / mean(other, granted)?;
+            let (ours, theirs) = (mean(&agent, "slowdown_p99")?, mean(other, "slowdown_p99")?);
+            let change = (ratio - 1.0) * 100.0;
+            let (ours, theirs) = (short(ours), short(theirs));
+            Some(format!("at load {load} {change:+.1} % core-seconds, p99 {ours} against {theirs}"))
+        });
+        told.collect::<Vec<_>>().join("; ")
+    }
+
+    /// What the tables call the agent.
+    pub(super) fn agent(&self) -> String {
+        named(&self.checkpoint)
+    }
+}
+
+fn named(file: &Path) -> String {
+    file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+pub(super) fn text(honest: &Honest) -> String {
+    let mut text = format!(
+        "\nthe honest benchmark: {}{}\n",
+        honest.result.workload,
+        if honest.result.is_generated { " (GENERATED)" } else { "" }
+    );
+    text += &honest.result.comparison.to_text();
+    for gap in &honest.result.gap_closed {
+        text += &format!("\ngap closed at load {}: {} %", gap.load, percent(gap.share));
+    }
+    format!("{text}\n\n{}\ncheckpoint: {}\n", honest.verdict(), honest.checkpoint.display())
+}
+
+/// Adds the keys that scripts rely on.
+pub(super) fn add_numbers(honest: &Honest, numbers: &mut Value) {
+    numbers["honest"] = json!(honest.result.comparison.rows);
+    numbers["honest_workload"] = json!(honest.result.workload);
+    numbers["honest_is_generated"] = json!(honest.result.is_generated);
+    numbers["gap_closed"] = json!(honest.result.gap_closed);
+    numbers["bars"] = json!(honest.result.bars);
+    numbers["ablation"] = json!(honest.result.ablation);
+    numbers["training"] = json!(honest.curve);
+    numbers["checkpoint"] = json!(honest.checkpoint.display().to_string());
+}
+
+pub(super) fn sections(honest: &Honest) -> Vec<Section> {
+    let lead = format!(
+        "{}{}. Continuous time, queues, cold starts, memory kills, live demand; functions and hours that nothing was \
+         tuned on. Means over seeds with 95 % intervals; slowdowns are geometric means.",
+        if honest.result.is_generated { "GENERATED calls: " } else { "" },
+        honest.result.workload
+    );
+    let mut tables =
+        Section::new("The honest benchmark", lead).with(Block::Paragraph(honest.verdict()));
+    for load in honest.result.comparison.loads() {
+        tables.blocks.push(Block::Paragraph(format!("Load {load}")));
+        tables.blocks.push(Block::Table(table(honest, load)));
+    }
+    let mut sections = vec![tables, distributions(honest)];
+    sections.extend(promises(honest));
+    sections.extend(ablation(honest));
+    if !honest.curve.is_empty() {
+        sections.push(learning(&honest.curve));
+    }
+    sections
+}
+
+fn table(honest: &Honest, load: f64) -> Table {
+    let heads = COLUMNS.map(|(_, head, _)| head);
+    let mut table = Table::new(std::iter::once("policy").chain(heads));
+    for row in honest.result.comparison.at(load) {
+        let mut cells = vec![Cell::from(row.policy.as_str())];
+        cells.extend(COLUMNS.iter().map(|(key, _, is_share)| cell(row, key, *is_share)));
+        table.rows.push(cells);
+    }
+    table
+}
+
+fn cell(row: &Aggregate, key: &str, is_share: bool) -> Cell {
+    let Some(estimate) = row.metrics.get(key) else { return Cell::from("-") };
+    let shown = |value: f64| if is_share { format!("{} %", percent(value)) } else { short(value) };
+    let has_spread = estimate.low < estimate.high;
+    Cell {
+        small: if has_spread {
+            format!("{} to {}", shown(estimate.low), shown(estimate.high))
+        } else {
+            String::new()
+        },
+        ..Cell::from(shown(estimate.mean))
+    }
+}
+
+fn distributions(honest: &Honest) -> Section {
+    let lead = "One seed at each load: the share of calls at most this slow, and at most this long relative to the \
+                user's size.";
+    let mut charts = Vec::new();
+    for load in honest.result.comparison.loads() {
+        let first = honest
+            .result
+            .details
+            .iter()
+            .filter(|run| run.label.load == load && run.label.seed == 1);
+        let runs: Vec<&RunDetail> = first.collect();
+        let chart = |title: String, label: &str, of: fn(&RunDetail) -> &[(f64, f64)]| Chart {
+            title,
+            x: Axis::log(label),
+            y: Axis::linear("share of calls"),
+            series: runs
+                .iter()
+                .map(|run| Series::line(&run.label.policy, of(run).iter().copied()))
+                .collect(),
+        };
+        charts.push(chart(format!("Slowdown at load {load}"), "slowdown", |run| &run.slowdown_cdf));
+        charts.push(chart(format!("RFET at load {load}"), "RFET", |run| &run.rfet_cdf));
+    }
+    Section::new("Honest distributions", lead).with(Block::Charts(charts))
+}
+
+/// What was promised of `windfall`, where it took part.
+fn promises(honest: &Honest) -> Option<Section> {
+    if honest.result.bars.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(["load", "promise", "measured", "holds"]);
+    for bar in &honest.result.bars {
+        let holds = Cell { worse: !bar.holds, ..Cell::from(if bar.holds { "yes" } else { "no" }) };
+        let (promise, measured) = (bar.promise.as_str(), bar.measured.as_str());
+        table.rows.push(vec![bar.load.to_string().into(), promise.into(), measured.into(), holds]);
+    }
+    let gap = |load: f64, share: f64| {
+        (format!("gap closed at load {load}"), format!("{} %", percent(share)))
+    };
+    let gaps =
+        honest.result.gap_closed.iter().map(|closed| gap(closed.load, closed.share)).collect();
+    let lead = "The gap is the distance in core-seconds from the best heuristic to what is used.";
+    Some(Section::new("windfall", lead).with(Block::Facts(gaps)).with(Block::Table(table)))
+}
+
+/// What each idea of `windfall` adds, where that was asked for.
+fn ablation(honest: &Honest) -> Option<Section> {
+    if honest.result.ablation.is_empty() {
+        return None;
+    }
+    let comparison =
+        windfall_telemetry::Comparison::new(honest.result.ablation.clone(), "windfall");
+    let columns =
+        ["slowdown_p99", "rfet_mean", "harvested_violation_share", "core_seconds_granted"];
+    let mut table =
+        Table::new(["load", "policy", "p99", "RFET", "harvested over 1.05x", "core-s granted"]);
+    for row in &comparison.aggregates {
+        let mut cells = vec![Cell::from(row.load.to_string()), Cell::from(row.policy.as_str())];
+        cells.extend(columns.map(|key| cell(row, key, key.ends_with("share"))));
+        table.rows.push(cells);
+    }
+    let lead = "windfall with single ideas switched off.";
+    Some(Section::new("What each idea adds", lead).with(Block::Table(table)))
+}
+
+fn learning(curve: &[TrainingPoint]) -> Section {
+    let chart = |title: &str, label: &str, of: fn(&TrainingPoint) -> f64| Chart {
+        title: title.to_owned(),
+        x: Axis::linear("calls played"),
+        y: Axis::linear(label),
+        series: vec![Series::line(
+            "faasrm",
+            curve.iter().map(|point| (point.calls as f64, of(point))),
+        )],
+    };
+    let lead = "Training in the simulator, on the training half. Rewards are the paper's, each given to the decision \
+                that caused it. Loads alternate, so neighbouring points differ.";
+    Section::new("How the agent learned", lead).with(Block::Charts(vec![
+        chart("Reward of a decision that had a choice", "mean reward", |point| point.reward),
+        chart("Core-seconds granted over used", "ratio", |point| point.granted_over_used),
+        chart("Entropy of the choices", "nats", |point| point.entropy),
+        chart("RFET", "mean", |point| point.rfet),
+    ]))
+}

@@ -1,0 +1,184 @@
+//! Whatever a policy answers, in the real simulator behind the real loop: no call holds less than its
+//! safeguards' floor, no node is committed beyond its factor, and every loan is repaid.
+
+use proptest::prelude::*;
+use windfall_control::CallLoop;
+use windfall_control::call_safeguards::{Faasrm, Floor, FloorShare};
+use windfall_core::call::Beyond;
+use windfall_core::peak_range::{PeakRange, PeakSettings};
+use windfall_core::{
+    Allocation, CallControl, CallDecision, CallOutcome, CallPlan, CallPolicy, CallSafeguardChain,
+    CallView, Duration, GrantChange, IntervalRecord, Look, NodeId, PolicyError, RunningCall, Seed,
+    Start, TelemetrySink,
+};
+use windfall_rl::random::Draw;
+use windfall_sim::{Settings, Simulator};
+use windfall_trace::{AzureLikeSettings, Source};
+
+const NODE: Allocation = Allocation::new(8000, 16_384);
+
+/// Answers with anything: nonsense, errors, next to nothing, far too much, loans, looks at once.
+struct Adversary(Draw);
+
+impl Adversary {
+    fn number(&mut self) -> f64 {
+        let extremes = [
+            f64::NAN,
+            f64::INFINITY,
+            -1.0,
+            0.0,
+            1e-9,
+            1e300,
+            f64::MIN_POSITIVE,
+            1.0,
+            64.0,
+            100_000.0,
+        ];
+        match self.0.below(3) {
+            0 => extremes[self.0.below(extremes.len())],
+            1 => self.0.unit(),
+            _ => 10_000.0 * self.0.unit() * self.0.unit(),
+        }
+    }
+
+    fn answer(&mut self) -> Result<CallDecision, PolicyError> {
+        if self.0.below(10) == 0 {
+            return Err(PolicyError { policy: "adversary".into(), problem: "no answer".into() });
+        }
+        let millis = self.0.below(400) as u64;
+        Ok(CallDecision {
+            cpu_cores: self.number(),
+            memory_mib: self.number(),
+            beyond: if self.0.below(2) == 0 { Beyond::FreeCapacity } else { Beyond::HarvestPool },
+            expected_run: (self.0.below(2) == 0).then(|| Duration::from_millis(millis * 7)),
+            look_after: (self.0.below(2) == 0).then(|| Duration::from_millis(millis)),
+            why: "anything",
+        })
+    }
+}
+
+impl CallPolicy for Adversary {
+    fn name(&self) -> &str {
+        "adversary"
+    }
+
+    fn size(&mut self, _: &CallView) -> Result<CallDecision, PolicyError> {
+        self.answer()
+    }
+
+    fn supervise(&mut self, _: &RunningCall) -> Result<CallDecision, PolicyError> {
+        self.answer()
+    }
+}
+
+/// The loop, with what its safeguards promise worked out a second time beside it.
+struct Watched {
+    control: CallLoop,
+    ranges: PeakRange,
+    share: FloorShare,
+    looks: u64,
+}
+
+impl Watched {
+    fn floor(&self, reservation: Allocation) -> Allocation {
+        let part = |whole: u32, share: f64| ((f64::from(whole) * share).ceil() as u32).min(whole);
+        Allocation::new(
+            part(reservation.cpu.get(), self.share.cpu),
+            part(reservation.memory.get(), self.share.memory),
+        )
+    }
+}
+
+impl CallControl for Watched {
+    fn size(&mut self, call: &CallView) -> CallPlan {
+        let plan = self.control.size(call);
+        let (least, _) = self.ranges.range(call.function, call.reservation, call.ceiling);
+        let least = least.max(self.floor(call.reservation)).min(call.ceiling);
+        assert!(least.fits(plan.grant()), "{} planned, {least} is the least", plan.grant());
+        assert!(plan.grant().fits(call.ceiling), "{} is above the ceiling", plan.grant());
+        plan
+    }
+
+    fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
+        let start = self.control.start(call, plan, node, room);
+        // What lies above the user's own size needs room; what lies below is certain.
+        let (least, _) = self.ranges.range(call.function, call.reservation, call.ceiling);
+        let certain = least.min(call.reservation);
+        assert!(certain.fits(start.grant), "{} at the start, {certain} is certain", start.grant);
+        start
+    }
+
+    fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
+        self.looks += 1;
+        let look = self.control.look(running, changes);
+        let floor = self.floor(running.reservation);
+        assert!(floor.fits(look.grant), "{} at a look, the floor is {floor}", look.grant);
+        look
+    }
+
+    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
+        self.ranges.observe(outcome);
+        self.control.close(outcome, changes);
+    }
+}
+
+/// Watches what is granted on the whole cluster.
+#[derive(Default)]
+struct Commitment {
+    cores: f64,
+    mib: f64,
+}
+
+impl TelemetrySink for Commitment {
+    fn interval(&mut self, interval: &IntervalRecord) {
+        self.cores = self.cores.max(interval.granted_cores);
+        self.mib = self.mib.max(interval.granted_mib);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whatever_a_policy_answers_the_promises_hold(
+        seed in any::<u64>(),
+        over_commit in 1.0f64..2.5,
+        delay_ms in 0u64..50,
+        nodes in 1u32..4,
+    ) {
+        let source = Source::AzureLike(AzureLikeSettings {
+            functions: 6,
+            duration: Duration::from_mins(1),
+            calls_per_hour: 6000.0,
+            ..AzureLikeSettings::default()
+        });
+        let mut workload = source.open(Seed::new(seed >> 11)).unwrap();
+        let mut settings = Settings::new(nodes, NODE);
+        settings.cluster.over_commit_cpu = over_commit;
+        settings.actuation_delay = Duration::from_millis(delay_ms);
+        let (share, peaks) = (FloorShare::default(), PeakSettings::default());
+        let chain = CallSafeguardChain::new(vec![
+            Box::new(Faasrm::new(peaks)),
+            Box::new(Floor { share, ..Floor::default() }),
+        ]);
+        let adversary = Adversary(Draw::new(Seed::new(seed).stream("adversary")));
+        let control = CallLoop::new(Box::new(adversary), chain);
+        let mut watched = Watched { control, ranges: PeakRange::new(peaks), share, looks: 0 };
+        let mut committed = Commitment::default();
+        let mut simulator =
+            Simulator::new(settings, workload.as_mut(), &mut watched, &mut committed, Seed::new(seed));
+        simulator.run_to_end();
+        prop_assert!(simulator.ledger().balances() && simulator.is_at_rest());
+        prop_assert!(simulator.ledger().arrived > 0);
+        drop(simulator);
+        // With one node the cluster is the node, so that the bound is the node's own.
+        let room = f64::from(nodes);
+        prop_assert!(committed.cores <= room * NODE.cpu.cores() * over_commit + 1e-9);
+        prop_assert!(committed.mib <= room * NODE.memory.mib() + 1e-9);
+        prop_assert!(watched.looks > 0);
+        for node in 0..nodes {
+            let Some(pool) = watched.control.pool(NodeId(node)) else { continue };
+            prop_assert!(pool.balances() && pool.is_empty(), "all calls have ended and a loan has not");
+        }
+    }
+}

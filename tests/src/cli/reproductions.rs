@@ -1,0 +1,47 @@
+//! Reproductions: the keys that scripts rely on, and what is said where the data is not at hand.
+
+use super::program::{Ended, Place};
+
+#[test]
+fn faasrm_goes_on_with_generated_calls_and_says_so() {
+    let place = Place::new();
+    let words =
+        "reproduce faasrm --quick --published-only --seeds 1 --episodes 1 --out o --format json";
+    let words: Vec<&str> = words.split(' ').collect();
+    let output = place.command(&words).env("WINDFALL_DATA", place.path("nowhere")).output();
+    let ended = Ended::of(output.expect("the program can be started"));
+    for told in ["Azure Functions 2019", "IntelliSys-Lab/Freyr-sim", "--sample DIR", "GENERATED"] {
+        assert!(ended.stderr.contains(told), "`{told}` is not told: {}", ended.stderr);
+    }
+    let json = ended.json();
+    let rows = json["published"].as_array().expect("rows");
+    let policies: Vec<&str> = rows.iter().filter_map(|row| row["policy"].as_str()).collect();
+    for policy in [
+        "fixed",
+        "greedy-1",
+        "greedy-2",
+        "ensure",
+        "safeguard-random",
+        "safeguard-top",
+        "oracle",
+        "faasrm",
+    ] {
+        assert!(policies.contains(&policy), "{policy} is not in {policies:?}");
+    }
+    assert!(rows.iter().all(|row| row["rfet_mean"].is_f64() && row["p98_s"].is_f64()));
+    assert_eq!(rows[0]["rfet_mean"], 1.0, "fixed is its own baseline");
+    assert!(json["workload"].as_str().is_some_and(|label| label.contains("GENERATED")));
+    assert!(place.read("o/report.html").contains("GENERATED"));
+}
+
+#[test]
+fn a_sample_that_is_not_one_is_refused() {
+    let place = Place::new();
+    place.write("d/invocation_1000fn.csv.gz", "HashFunction,Trigger,1\n0,http,x\n");
+    place
+        .run("reproduce faasrm --sample d", &[])
+        .refused(&["d: not a trace", "memory_1000fn.csv.gz"]);
+    place.write("d/duration_1000fn.csv.gz", "HashFunction\n");
+    place.write("d/memory_1000fn.csv.gz", "HashFunction\n");
+    place.run("reproduce faasrm --sample d", &[]).refused(&["line 2, column `1`: found `x`"]);
+}
