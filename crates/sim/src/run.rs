@@ -208,6 +208,9 @@ impl Simulator<'_> {
         state.running -= 1;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
+        if self.settings.tells_presence {
+            state.tell_presence(now);
+        }
         if !self.sizes_calls {
             self.watch_memory(instance);
         }
