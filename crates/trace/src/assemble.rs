@@ -45,7 +45,7 @@ pub(crate) fn open_azure_2019(
     options: &ReadOptions,
     seed: Seed,
     notices: &mut Vec<String>,
-) -> Result<impl Workload + Send + use<>, TraceError> {
+) -> Result<impl Workload + use<>, TraceError> {
     let (file, name) = opened(tables.invocations)?;
     let invocations = azure_2019::read_invocations(file, &name)?;
     let (file, durations_name) = opened(tables.durations)?;
@@ -102,7 +102,7 @@ pub(crate) fn open_huawei(
     options: &ReadOptions,
     seed: Seed,
     notices: &mut Vec<String>,
-) -> Result<impl Workload + Send + use<>, TraceError> {
+) -> Result<impl Workload + use<>, TraceError> {
     let (file, name) = opened(path)?;
     let requests = huawei::read_requests(file, &name)?;
     notices.extend(requests.notices.iter().cloned());
@@ -142,7 +142,7 @@ pub(crate) fn open_azure_2021(
     path: &Path,
     options: &ReadOptions,
     seed: Seed,
-) -> Result<impl Workload + Send + use<>, TraceError> {
+) -> Result<impl Workload + use<>, TraceError> {
     let (file, name) = opened(path)?;
     let invocations = azure_2021::read_invocations(file, &name)?;
     let last_minute = invocations.calls.last().map_or(0, |call| call.start_ns / MINUTE_NS + 1);
