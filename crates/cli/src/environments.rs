@@ -5,8 +5,11 @@ use windfall_core::Seed;
 use windfall_rl::{Entry, Split};
 
 /// In the order they are listed in. A crate with environments has one line here.
-const LISTS: [&[Entry]; 2] =
-    [&windfall_papers::ece471::entries::ENTRIES, &windfall_rl::toy::ENTRIES];
+const LISTS: [&[Entry]; 3] = [
+    &windfall_papers::ece471::entries::ENTRIES,
+    &windfall_env::ENTRIES,
+    &windfall_rl::toy::ENTRIES,
+];
 
 /// Policies that need no training, by name, with their returns on the panel of a split and a seed.
 pub(crate) type Rivals = fn(Split, Seed) -> Vec<(&'static str, Vec<f64>)>;

@@ -21,6 +21,8 @@ pub struct Proposal {
     pub expected_run: Option<Duration>,
     /// When to look at it next.
     pub look_after: Option<Duration>,
+    /// CPU that its node should keep free for it beside the grant.
+    pub held_back: MilliCpu,
     /// Where safeguards stepped in so far.
     pub amendments: Vec<Amendment>,
     /// One short phrase for the journal.
@@ -28,17 +30,14 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    #[inline(always)]
     fn from_wish(function: FunctionId, wish: &CallDecision) -> Result<Self, Nonsense> {
         Ok(Self {
             function,
-            grant: Allocation {
-                cpu: MilliCpu::from_cores(wish.cpu_cores)?,
-                memory: Mebibytes::from_mib(wish.memory_mib)?,
-            },
+            grant: wish.grant()?,
             beyond: wish.beyond,
             expected_run: wish.expected_run,
             look_after: wish.look_after,
+            held_back: MilliCpu::ZERO,
             amendments: Vec::new(),
             why: wish.why,
         })
@@ -104,6 +103,7 @@ pub struct CallPlan {
     beyond: Beyond,
     expected_run: Option<Duration>,
     look_after: Option<Duration>,
+    held_back: MilliCpu,
     wanted: (f64, f64),
     why: &'static str,
     /// Elsewhere, because most plans have none and every call's plan is moved about.
@@ -122,6 +122,26 @@ pub struct PlanNotes {
 }
 
 impl CallPlan {
+    #[inline(always)]
+    fn new(
+        wish: &CallDecision,
+        grant: Allocation,
+        reservation: Allocation,
+        notes: Option<Box<PlanNotes>>,
+    ) -> Self {
+        Self {
+            grant,
+            least: grant.min(reservation),
+            beyond: wish.beyond,
+            expected_run: wish.expected_run,
+            look_after: wish.look_after,
+            held_back: MilliCpu::ZERO,
+            wanted: (wish.cpu_cores, wish.memory_mib),
+            why: wish.why,
+            notes,
+        }
+    }
+
     /// What the call is to hold.
     pub fn grant(&self) -> Allocation {
         self.grant
@@ -145,6 +165,11 @@ impl CallPlan {
     /// When to look at it next.
     pub fn look_after(&self) -> Option<Duration> {
         self.look_after
+    }
+
+    /// CPU that its node should keep free for it beside the grant.
+    pub fn held_back(&self) -> MilliCpu {
+        self.held_back
     }
 
     /// What the policy wished for: cores and MiB.
@@ -217,20 +242,24 @@ impl CallSafeguardChain {
         call: &CallView,
         wish: &CallDecision,
     ) -> Result<CallPlan, Nonsense> {
-        let mut proposal = Proposal::from_wish(call.function, wish)?;
         if !self.rules.is_empty() {
-            proposal = self.review(call, proposal);
+            return self.review(call, wish);
         }
-        Ok(permit(proposal, wish, call.reservation, call.ceiling))
+        let grant = wish.grant()?;
+        if grant != within(grant, call.ceiling) {
+            return self.review(call, wish);
+        }
+        Ok(CallPlan::new(wish, grant, call.reservation, None))
     }
 
-    /// Apart, so that a proposal that nobody reviews never leaves the processor's registers.
+    /// Apart: most wishes are reviewed by nobody and need no proposal.
     #[inline(never)]
-    fn review(&mut self, call: &CallView, mut proposal: Proposal) -> Proposal {
+    fn review(&mut self, call: &CallView, wish: &CallDecision) -> Result<CallPlan, Nonsense> {
+        let mut proposal = Proposal::from_wish(call.function, wish)?;
         for rule in &mut self.rules {
             rule.at_dispatch(call, &mut proposal);
         }
-        proposal
+        Ok(permit(proposal, wish, call.reservation, call.ceiling))
     }
 
     /// Turns a wish for a running call into a plan, or refuses it if a number in it is nonsense.
@@ -259,45 +288,39 @@ impl CallSafeguardChain {
     }
 }
 
+/// What is left of `grant` under `ceiling`: no call is granted nothing.
+fn within(grant: Allocation, ceiling: Allocation) -> Allocation {
+    grant.min(ceiling).max(Allocation::new(1, 1))
+}
+
 /// The last word of every chain.
-#[inline(always)]
 fn permit(
     mut proposal: Proposal,
     wish: &CallDecision,
     reservation: Allocation,
     ceiling: Allocation,
 ) -> CallPlan {
-    let least = Allocation::new(1, 1);
-    let allowed = proposal.grant.min(ceiling).max(least);
-    if allowed != proposal.grant {
-        proposal = hold_to(allowed, proposal);
-    }
-    let Proposal { function: _, grant, beyond, expected_run, look_after, amendments, why } =
-        proposal;
+    const RULE: &str = "ceiling";
+    let Allocation { cpu, memory } = within(proposal.grant, ceiling);
+    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
+    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
+    let Proposal {
+        function: _,
+        grant,
+        beyond,
+        expected_run,
+        look_after,
+        held_back,
+        amendments,
+        why,
+    } = proposal;
     let notes = if amendments.is_empty() {
         None
     } else {
         Some(Box::new(PlanNotes { amendments, ..PlanNotes::default() }))
     };
-    CallPlan {
-        grant,
-        least: grant.min(reservation),
-        beyond,
-        expected_run,
-        look_after,
-        wanted: (wish.cpu_cores, wish.memory_mib),
-        why,
-        notes,
-    }
-}
-
-#[cold]
-fn hold_to(allowed: Allocation, mut proposal: Proposal) -> Proposal {
-    const RULE: &str = "ceiling";
-    let Allocation { cpu, memory } = allowed;
-    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
-    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
-    proposal
+    let plan = CallPlan::new(wish, grant, reservation, notes);
+    CallPlan { beyond, expected_run, look_after, held_back, why, ..plan }
 }
 
 #[cfg(test)]

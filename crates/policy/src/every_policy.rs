@@ -9,8 +9,8 @@ use windfall_core::{
 use crate::fake_platform::{FakePlatform, one_core_second, outcome, running, view};
 use crate::fake_tick::{function, observation};
 use crate::{
-    Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
-    SafeguardRandom,
+    Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
+    Queueing, SafeguardRandom, Shabari, WindfallScaling, WindfallSizing,
 };
 
 fn call_policies() -> Vec<Box<dyn CallPolicy>> {
@@ -20,6 +20,8 @@ fn call_policies() -> Vec<Box<dyn CallPolicy>> {
         Box::new(Ensure::default()),
         Box::new(Histogram::default()),
         Box::new(Libra::default()),
+        Box::new(Shabari::default()),
+        Box::new(WindfallSizing::default()),
         Box::new(SafeguardRandom::new(windfall_core::PeakSettings::default(), Seed::new(1))),
         Box::new(Oracle),
     ]
@@ -30,6 +32,8 @@ fn tick_policies() -> Vec<Box<dyn Policy>> {
         Box::new(KeepAlive::default()),
         Box::new(EnsureScaling::default()),
         Box::new(Queueing::default()),
+        Box::new(HybridHistogram::default()),
+        Box::new(WindfallScaling::default()),
     ]
 }
 

@@ -8,17 +8,22 @@
 //! | `ensure`           | call    | regulate CPU by latency, per function                | ENSURE (ACSOS'20), as coded for FaaSRM, mended |
 //! | `histogram`        | call    | 99th percentile of past peaks and a margin           | Autopilot-like |
 //! | `libra`            | call    | size by input, harvest pool, restore when pressed    | Libra (HPDC'23) |
+//! | `shabari`          | call    | cheapest class for the input, learned online         | Shabari (arXiv 2401.08859) |
+//! | `windfall`         | call    | calibrated quantile, then live trimming              | our own, see [`WindfallSizing`] |
 //! | `safeguard-random` | call    | a coin inside FaaSRM's safeguard                     | FaaSRM (arXiv 2108.12717) |
 //! | `oracle`           | call    | the demand, known in advance                         | for reports |
 //! | `ensure-scaling`   | tick    | square-root staffing, packed                         | ENSURE (ACSOS'20) |
 //! | `queueing`         | tick    | M/M/c staffing one cold start ahead                  | Erlang; Halfin and Whitt |
 //! | `keep-alive`       | tick    | idle instances stay for a fixed time                 | OpenWhisk, Azure |
+//! | `hybrid-histogram` | tick    | pre-warm and keep alive by the histogram of idle times | Shahrad et al. (ATC'20) |
+//! | `windfall-scaling` | tick    | hold, release or start ahead by hazard and price     | ours |
 //!
 //! Each policy is one file that opens with its rule and a worked number. What they share has a definition
 //! of its own and is tested against closed forms: [`QuantileWindow`], [`LineFit`], [`Holt`],
 //! [`erlang_c`], [`PeakReading`], [`DemandProfile`]. Which name means which policy is the
 //! scenario's business.
 
+mod cost_classifier;
 mod demand_profile;
 mod ensure;
 mod ensure_scaling;
@@ -33,7 +38,9 @@ mod fixed;
 mod greedy;
 mod histogram;
 mod holt;
+mod hybrid_histogram;
 mod keep_alive;
+mod level_track;
 mod libra;
 mod line_fit;
 mod oracle;
@@ -42,8 +49,11 @@ mod per_function;
 
 mod queueing;
 mod safeguard_random;
+mod shabari;
+mod windfall_scaling;
 mod windfall_sizing;
 
+pub use cost_classifier::CostClassifier;
 pub use demand_profile::{DemandProfile, Trust};
 pub use ensure::{Ensure, EnsureSettings};
 pub use ensure_scaling::{EnsureScaling, EnsureScalingSettings};
@@ -52,6 +62,7 @@ pub use fixed::Fixed;
 pub use greedy::{Greedy, GreedySettings};
 pub use histogram::{Histogram, HistogramSettings};
 pub use holt::Holt;
+pub use hybrid_histogram::{HybridHistogram, HybridHistogramSettings};
 pub use keep_alive::{KeepAlive, KeepAliveSettings};
 pub use libra::{Libra, LibraSettings};
 pub use line_fit::LineFit;
@@ -60,7 +71,9 @@ pub use peak_reading::PeakReading;
 pub use per_function::PerFunction;
 pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
+pub use shabari::{Shabari, ShabariSettings};
 pub use windfall_core::QuantileWindow;
+pub use windfall_scaling::{GapCounts, WindfallScaling, WindfallScalingSettings};
 pub use windfall_sizing::{SlackDials, WindfallSizing, WindfallSizingSettings};
 
 /// The policy that the guide builds, compiled and run as it is printed there.

@@ -25,10 +25,19 @@ pub use ablation::{IDEAS, Idea};
 pub use verdict::{Bar, GapClosed};
 
 /// Policies of the benchmark, in the order of its tables.
-pub const POLICIES: [&str; 8] =
-    ["fixed", "windfall", "safeguard-random", "greedy", "ensure", "histogram", "libra", "oracle"];
+pub const POLICIES: [&str; 9] = [
+    "fixed",
+    "windfall",
+    "safeguard-random",
+    "greedy",
+    "ensure",
+    "histogram",
+    "libra",
+    "shabari",
+    "oracle",
+];
 /// The heuristics that the gap is measured from.
-pub const HEURISTICS: [&str; 2] = ["histogram", "libra"];
+pub const HEURISTICS: [&str; 3] = ["histogram", "libra", "shabari"];
 /// Minutes of the real trace: the first half is for training, the second for the tables.
 const TRAIN_MINUTES: (u32, u32) = (0, 240);
 const TEST_MINUTES: (u32, u32) = (240, 480);

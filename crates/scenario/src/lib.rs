@@ -4,11 +4,13 @@
 pub mod checkpoint_policy;
 pub mod cluster;
 pub mod faasrm_training;
+pub mod frontier;
 pub mod honest_sizing;
 pub mod registry;
 pub mod run;
 pub mod settings;
 pub mod sweep;
+pub mod windfall_training;
 
 pub use cluster::size_cluster;
 pub use registry::{PolicyEntry, REGISTRY, entry};

@@ -1,7 +1,7 @@
 //! Looks at running calls, live changes of what they hold, loans called back, and debts.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, Duration, GrantChange, RunningCall, Sensed};
+use windfall_core::{Allocation, Duration, GrantChange, MilliCpu, RunningCall, Sensed};
 
 use crate::call::Call;
 use crate::event_queue::{Event, Token};
@@ -34,8 +34,18 @@ impl Simulator<'_> {
             }
             None => Token::NONE,
         };
+        self.hold_back(slot, look.held_back);
         self.change_grant(slot, look.grant, look.why);
         self.settle(running.node.0);
+    }
+
+    /// Keeps `cpu` of the call's node out of new calls' reach from now on.
+    fn hold_back(&mut self, slot: u32, cpu: MilliCpu) {
+        let call = &mut self.calls[slot];
+        let before = std::mem::replace(&mut call.held_back, cpu);
+        let node = &mut self.nodes[call.record.node.index()];
+        node.held_back -= before;
+        node.held_back += cpu;
     }
 
     fn running_view(&mut self, slot: u32) -> RunningCall {
@@ -52,7 +62,7 @@ impl Simulator<'_> {
             ceiling: self.settings.ceiling,
             grant: call.grant,
             owed: call.owed,
-            free_on_node: self.nodes[call.record.node.index()].free(),
+            free_on_node: self.nodes[call.record.node.index()].free,
             waiting: self.ledger.waiting,
             actuation_delay: self.settings.actuation_delay,
             sensed,
@@ -178,7 +188,7 @@ impl Simulator<'_> {
     pub(crate) fn pay_debts(&mut self, node: u32) {
         let mut place = 0;
         while let Some(&slot) = self.nodes[node as usize].debts.get(place) {
-            let free = self.nodes[node as usize].free();
+            let free = self.nodes[node as usize].free;
             let (grant, owed) = (self.calls[slot].grant, self.calls[slot].owed);
             let paid = owed.min(free);
             if paid != Allocation::ZERO {
@@ -212,8 +222,8 @@ impl Simulator<'_> {
         let (is_running, reservation) = (call.is_running, call.record.reservation);
         self.gauges.release(before, reservation);
         self.gauges.hold(grant, reservation);
-        self.nodes[node].granted -= before;
-        self.nodes[node].granted += grant;
+        self.nodes[node].release(before);
+        self.nodes[node].hold(grant);
         let count = Count::of(&self.instances[instance]);
         self.instances[instance].held = grant;
         if is_running {

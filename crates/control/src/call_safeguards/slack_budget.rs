@@ -87,6 +87,12 @@ pub struct SlackSettings {
     /// Whether a saturated call gets what it is taken to want first, then what it started with, and its
     /// reservation only if that was not enough either; otherwise the reservation at once.
     pub restores_in_stages: bool,
+    /// Share of what was taken from a call that its node keeps out of new calls' reach, so that a raise
+    /// finds room.
+    pub reserve: f64,
+    /// All of that share for calls that have run this long at most, seconds; less for longer ones, which
+    /// can wait for room in proportion to the time they have run without being much later for it.
+    pub reserve_seconds: f64,
     /// Share of its limit from which memory in use raises the alarm.
     pub memory_alarm: f64,
     /// On alarm the limit grows by this factor, up to the reservation.
@@ -107,6 +113,8 @@ impl Default for SlackSettings {
             preference: Preference::Seen,
             surges: SurgeSettings::default(),
             restores_in_stages: false,
+            reserve: 0.0,
+            reserve_seconds: 5.0,
             memory_alarm: 0.93,
             memory_raise: 1.3,
             memory_margin: 1.1,
@@ -230,19 +238,20 @@ impl Watched {
         self.held = running.grant.cpu.cores();
     }
 
-    /// How soon the next look has to come so that `wished` cores can be afforded, seconds.
+    /// How soon the next look has to come so that `wished` cores can be afforded, seconds; `asked` where
+    /// an early look would gain next to nothing.
     fn look_to_afford(
         &self,
         running: &RunningCall,
-        wished: f64,
-        pref: f64,
+        (wished, pref): (f64, f64),
         slack: f64,
-        asked: f64,
+        (soonest, asked): (f64, f64),
     ) -> f64 {
-        if wished >= pref {
+        if wished >= pref || slack < 0.05 * soonest {
             return asked;
         }
-        slack / (1.0 - wished / pref) - running.actuation_delay.as_secs_f64()
+        let look = slack / (1.0 - wished / pref) - running.actuation_delay.as_secs_f64();
+        look.max(soonest).min(asked)
     }
 
     /// The least the call may hold until the look after `look`, cores.
@@ -319,13 +328,16 @@ impl SlackBudget {
         let earned = running.elapsed().max(shortest.unwrap_or(Duration::ZERO)).as_secs_f64();
         let budget = beta * earned;
         let wished = proposal.grant.cpu.cores();
-        let look = call.look_to_afford(running, wished, pref, budget - call.loss, asked);
-        let look = look.max(settings.soonest_look.as_secs_f64()).min(asked);
+        let limits = (settings.soonest_look.as_secs_f64(), asked);
+        let look = call.look_to_afford(running, (wished, pref), budget - call.loss, limits);
         if look < asked {
             proposal.look_after = Some(Duration::from_secs_f64(look));
         }
         let least = call.least(running, pref, budget, look);
         let least = amount_of_cpu(least.max(0.0), running);
+        let missing = pref - proposal.grant.cpu.max(least).cores();
+        let reserve = settings.reserve * (settings.reserve_seconds / earned.max(1e-9)).min(1.0);
+        proposal.held_back = amount_of_cpu((reserve * missing).max(0.0), running);
         let reason = "no trim may cost more than the slack the call has earned";
         proposal.amend_cpu(NAME, proposal.grant.cpu.max(least), reason);
     }

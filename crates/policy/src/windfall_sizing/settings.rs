@@ -64,6 +64,10 @@ pub struct SlackDials {
     pub beta_queued: f64,
     /// A look may be brought forward to this to afford a deeper trim, milliseconds.
     pub soonest_look_millis: f64,
+    /// Share of what was taken from a call that its node keeps free for it.
+    pub reserve: f64,
+    /// All of that share for calls that have run this long at most, seconds, less for longer ones.
+    pub reserve_seconds: f64,
     /// Whether room above present use follows how far earlier calls rose.
     pub expects_surges: bool,
     /// Whether a call has the slack of its function's shortest run from the start.
@@ -78,7 +82,9 @@ impl Default for SlackDials {
             beta: 0.008,
             beta_queued: 0.016,
             soonest_look_millis: 5.0,
-            expects_surges: true,
+            reserve: 1.0,
+            reserve_seconds: 5.0,
+            expects_surges: false,
             expects_shortest_run: true,
             calibrates: true,
         }
@@ -98,7 +104,7 @@ impl Default for WindfallSizingSettings {
             pools_experience: true,
             calibrates: true,
             first_margin: 0.05,
-            floor_cpu_cores: 0.02,
+            floor_cpu_cores: 0.05,
             floor_memory_mib: 16.0,
             lends: true,
             trims_cpu: true,
