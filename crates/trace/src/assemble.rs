@@ -88,7 +88,7 @@ fn median_memory(facts: &[FunctionFacts]) -> Vec<Option<f64>> {
 }
 
 fn with_needs(
-    workload: impl Workload + Send + 'static,
+    workload: impl Workload + 'static,
     memory_mib: Vec<Option<f64>>,
     needs: Needs,
 ) -> Box<dyn Workload + Send> {
@@ -167,7 +167,7 @@ pub(crate) fn open_azure_2021(
     path: &Path,
     options: &ReadOptions,
     seed: Seed,
-) -> Result<impl Workload + Send + use<>, TraceError> {
+) -> Result<impl Workload + use<>, TraceError> {
     let (file, name) = opened(path)?;
     let invocations = azure_2021::read_invocations(file, &name)?;
     let last_minute = invocations.calls.last().map_or(0, |call| call.start_ns / MINUTE_NS + 1);
