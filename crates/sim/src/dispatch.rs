@@ -292,8 +292,8 @@ impl Simulator<'_> {
         let now = self.now;
         self.ledger.running += 1;
         self.gauges.add(Gauge::Running, 1);
+        // Its presence was noted when it arrived or left the queue, at this same moment.
         let state = &mut self.functions[function as usize];
-        state.note_presence(now);
         state.running += 1;
         let mut record = first_page(function, waiting, state.reservation, start.grant, now);
         record.node = NodeId(self.instances[instance].node);

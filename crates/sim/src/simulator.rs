@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::slab::Slab;
 use crate::water_filling::Claim;
 
-/// Arrivals that are drawn together: some ten kilobytes of them.
+/// Arrivals that are drawn together: enough that the tables they are drawn from are fetched for many.
 const AHEAD: usize = 128;
 
 /// A simulated platform with its workload. Borrowed parts outlive it, so that a caller can read its

@@ -46,7 +46,7 @@ pub(crate) fn open_azure_2019(
     options: &ReadOptions,
     seed: Seed,
     notices: &mut Vec<String>,
-) -> Result<Box<dyn Workload + Send>, TraceError> {
+) -> Result<Box<dyn Workload>, TraceError> {
     let (file, name) = opened(tables.invocations)?;
     let invocations = azure_2019::read_invocations(file, &name)?;
     let (file, durations_name) = opened(tables.durations)?;
@@ -122,7 +122,7 @@ pub(crate) fn open_huawei(
     options: &ReadOptions,
     seed: Seed,
     notices: &mut Vec<String>,
-) -> Result<Box<dyn Workload + Send>, TraceError> {
+) -> Result<Box<dyn Workload>, TraceError> {
     let (file, name) = opened(path)?;
     let requests = huawei::read_requests(file, &name)?;
     notices.extend(requests.notices.iter().cloned());
