@@ -17,7 +17,7 @@
 //! and the call still keeps its promise.
 //!
 //! Worked: reserved 2 cores, Q_.99 is 1.3, margin 5 %. It starts with 1.365 cores. After 40 ms it has used
-//! nothing: the wish is 0.02 cores; its function never ran shorter than 2 s, so 16 ms may be lost, and the
+//! nothing: the wish is 0.05 cores; its function never ran shorter than 2 s, so 16 ms may be lost, and the
 //! budget allows it all if the next look comes after 16 ms. It wakes up, is throttled, and has 1.365 cores
 //! back at that look. Two windows of 1.0 cores later it holds 1.06, then 1.03.
 
@@ -292,3 +292,7 @@ impl CallPolicy for WindfallSizing {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "windfall_sizing/story.rs"]
+mod story;

@@ -20,7 +20,8 @@ use windfall_core::peak_range::PeakSettings;
 use windfall_papers::faasrm::sizing::{self, FaasrmSizing};
 use windfall_rl::{Checkpoint, CheckpointError};
 
-use crate::registry::{Assembled, sizes_calls};
+use crate::registry::{Assembled, sizes_calls, windfall};
+use crate::windfall_training;
 
 /// A kind of checkpoint that can be run.
 pub struct CheckpointKind {
@@ -34,12 +35,20 @@ pub struct CheckpointKind {
 }
 
 /// All kinds.
-pub const KINDS: &[CheckpointKind] = &[CheckpointKind {
-    id: sizing::KIND,
-    summary: "FaaSRM's score network behind its safeguard",
-    sizes_calls: true,
-    build: |checkpoint, _| FaasrmSizing::from_checkpoint(checkpoint).map(behind_its_safeguard),
-}];
+pub const KINDS: &[CheckpointKind] = &[
+    CheckpointKind {
+        id: sizing::KIND,
+        summary: "FaaSRM's score network behind its safeguard",
+        sizes_calls: true,
+        build: |checkpoint, _| FaasrmSizing::from_checkpoint(checkpoint).map(behind_its_safeguard),
+    },
+    CheckpointKind {
+        id: windfall_training::KIND,
+        summary: "dials of `windfall`, set by training",
+        sizes_calls: true,
+        build: |checkpoint, _| windfall_training::settings_from(checkpoint).map(windfall),
+    },
+];
 
 /// FaaSRM's agent with the safeguard that belongs to it.
 pub(crate) fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
@@ -47,6 +56,13 @@ pub(crate) fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
         call_safeguards: vec![Box::new(Faasrm::new(PeakSettings::default()))],
         ..sizes_calls(agent)
     }
+}
+
+/// The agent as trained by `windfall reproduce faasrm` on the training half of the 500-function trace, so that
+/// the name `faasrm` stands for the same weights everywhere.
+pub(crate) fn trained_faasrm() -> Result<Assembled, CheckpointError> {
+    let checkpoint = Checkpoint::from_bytes(include_bytes!("../params/faasrm.safetensors"))?;
+    FaasrmSizing::from_checkpoint(&checkpoint).map(behind_its_safeguard)
 }
 
 /// Whether `policy` is a file rather than a name.

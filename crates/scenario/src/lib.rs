@@ -9,6 +9,7 @@ pub mod registry;
 pub mod run;
 pub mod settings;
 pub mod sweep;
+pub mod windfall_training;
 
 pub use cluster::size_cluster;
 pub use registry::{PolicyEntry, REGISTRY, entry};

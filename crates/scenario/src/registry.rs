@@ -16,6 +16,8 @@ use windfall_policy::{
     SafeguardRandom, Shabari, SlackDials, WindfallSizing, WindfallSizingSettings,
 };
 
+use crate::checkpoint_policy::trained_faasrm;
+
 pub(crate) use incumbents::read_manifest;
 
 /// Settings of one policy as written in a scenario, or nothing for its defaults.
@@ -105,7 +107,7 @@ fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> A
 }
 
 /// The product's own sizing, with the slack budget that no wish of it can pass.
-fn windfall(settings: WindfallSizingSettings) -> Assembled {
+pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
     Assembled {
         call_safeguards: vec![Box::new(SlackBudget::new(slack_settings(&settings)))],
         ..sizes_calls(WindfallSizing::new(settings))
@@ -207,6 +209,16 @@ pub const REGISTRY: &[PolicyEntry] = &[
         foresight: false,
         by_default: true,
         build: |parts| Ok(sizes_calls(Shabari::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "faasrm",
+        summary: "FaaSRM's score network behind its safeguard, as trained here",
+        foresight: false,
+        by_default: false,
+        build: |parts| {
+            parts.no_settings()?;
+            trained_faasrm().map_err(serde::de::Error::custom)
+        },
     },
     PolicyEntry {
         name: "queueing",

@@ -17,6 +17,8 @@
 //! simulator of whole clusters in this crate is another one: there calls of many functions are sized, here one
 //! revision's admission is followed in detail.
 
+#[cfg(test)]
+mod data_path;
 mod load_test;
 mod outcome;
 mod pod;

@@ -21,6 +21,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "bench learning",
     "reproduce",
     "reproduce ece471",
+    "reproduce knative-concurrency",
     "reproduce faasrm",
     "conformance",
     "train",

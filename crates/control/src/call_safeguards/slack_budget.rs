@@ -238,19 +238,20 @@ impl Watched {
         self.held = running.grant.cpu.cores();
     }
 
-    /// How soon the next look has to come so that `wished` cores can be afforded, seconds.
+    /// How soon the next look has to come so that `wished` cores can be afforded, seconds; `asked` where
+    /// an early look would gain next to nothing.
     fn look_to_afford(
         &self,
         running: &RunningCall,
-        wished: f64,
-        pref: f64,
+        (wished, pref): (f64, f64),
         slack: f64,
-        asked: f64,
+        (soonest, asked): (f64, f64),
     ) -> f64 {
-        if wished >= pref {
+        if wished >= pref || slack < 0.05 * soonest {
             return asked;
         }
-        slack / (1.0 - wished / pref) - running.actuation_delay.as_secs_f64()
+        let look = slack / (1.0 - wished / pref) - running.actuation_delay.as_secs_f64();
+        look.max(soonest).min(asked)
     }
 
     /// The least the call may hold until the look after `look`, cores.
@@ -327,8 +328,8 @@ impl SlackBudget {
         let earned = running.elapsed().max(shortest.unwrap_or(Duration::ZERO)).as_secs_f64();
         let budget = beta * earned;
         let wished = proposal.grant.cpu.cores();
-        let look = call.look_to_afford(running, wished, pref, budget - call.loss, asked);
-        let look = look.max(settings.soonest_look.as_secs_f64()).min(asked);
+        let limits = (settings.soonest_look.as_secs_f64(), asked);
+        let look = call.look_to_afford(running, (wished, pref), budget - call.loss, limits);
         if look < asked {
             proposal.look_after = Some(Duration::from_secs_f64(look));
         }

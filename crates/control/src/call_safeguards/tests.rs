@@ -14,6 +14,14 @@ fn every_rule_keeps_its_promises() {
     let preference = Preference::Reservation;
     let strict = SlackSettings { preference, ..SlackSettings::default() };
     call_safeguard_suite(&move || Box::new(SlackBudget::new(strict)));
+    let surging = SlackSettings {
+        preference: Preference::Surges,
+        restores_in_stages: true,
+        soonest_look: Duration::from_millis(5),
+        reserve: 1.0,
+        ..SlackSettings::default()
+    };
+    call_safeguard_suite(&move || Box::new(SlackBudget::new(surging)));
 }
 
 fn call() -> CallView {
@@ -66,6 +74,19 @@ fn a_trim_stops_at_the_slack_that_was_earned() {
     assert_eq!(plan.grant().cpu.get(), 491); // 600 * (1 - 20/110)
     assert_eq!(rules(&plan), ["slack-budget"]);
     assert_eq!(plan.look_after(), Some(Duration::from_millis(100)));
+}
+
+#[test]
+fn an_early_look_affords_a_deeper_trim_and_room_is_held_back_for_the_rest() {
+    let soonest_look = Duration::from_millis(5);
+    let settings = SlackSettings { soonest_look, reserve: 0.5, ..SlackSettings::default() };
+    let mut chain = slack(settings);
+    let running = look_at(2000, Allocation::new(600, 256), sensed(0.0, 0.0, 50.0));
+    let running = RunningCall { actuation_delay: Duration::ZERO, ..running };
+    let plan = chain.while_running(&running, &wish(300, 256)).unwrap();
+    // Half of 600m for 40 ms costs the 20 ms of budget; half of the 300m taken is held back.
+    assert_eq!((plan.grant().cpu.get(), plan.held_back().get()), (300, 150));
+    assert_eq!(plan.look_after(), Some(Duration::from_millis(40)));
 }
 
 #[test]
@@ -219,6 +240,30 @@ proptest! {
             .flat_map(|&(share, length)| std::iter::repeat_n(target * share / 100, length))
             .collect();
         let settings = SlackSettings { beta: BETA, saturated, ..SlackSettings::default() };
+        let worst = worst_overdraft(&mut slack(settings), target, delay, &demand, &wishes);
+        prop_assert!(worst <= 1e-6, "{worst} ms more than the slack");
+    }
+
+    #[test]
+    fn early_looks_and_staged_returns_cost_no_more_than_the_slack(
+        target in 1u32..=1000,
+        delay in 0u64..20,
+        shares in prop::collection::vec((prop_oneof![0u32..=100, Just(0), Just(100)], 1usize..200), 1..40),
+        wishes in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
+        soonest in 1u64..40,
+    ) {
+        let demand: Vec<u32> = shares
+            .iter()
+            .flat_map(|&(share, length)| std::iter::repeat_n(target * share / 100, length))
+            .collect();
+        let settings = SlackSettings {
+            beta: BETA,
+            beta_queued: BETA,
+            soonest_look: Duration::from_millis(soonest),
+            restores_in_stages: true,
+            reserve: 1.0,
+            ..SlackSettings::default()
+        };
         let worst = worst_overdraft(&mut slack(settings), target, delay, &demand, &wishes);
         prop_assert!(worst <= 1e-6, "{worst} ms more than the slack");
     }

@@ -104,7 +104,7 @@ impl Default for WindfallSizingSettings {
             pools_experience: true,
             calibrates: true,
             first_margin: 0.05,
-            floor_cpu_cores: 0.02,
+            floor_cpu_cores: 0.05,
             floor_memory_mib: 16.0,
             lends: true,
             trims_cpu: true,

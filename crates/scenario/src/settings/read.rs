@@ -13,8 +13,17 @@ use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, names};
 
 /// Policies that size single calls and nothing else.
-const SIZING: [&str; 8] =
-    ["windfall", "safeguard-random", "histogram", "oracle", "greedy", "ensure", "libra", "shabari"];
+const SIZING: [&str; 9] = [
+    "windfall",
+    "safeguard-random",
+    "histogram",
+    "oracle",
+    "greedy",
+    "ensure",
+    "libra",
+    "shabari",
+    "faasrm",
+];
 
 fn sizes_calls(scenario: &Scenario) -> bool {
     let platform = &scenario.platform;

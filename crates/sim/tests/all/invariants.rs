@@ -104,7 +104,7 @@ impl World {
                 let next = random.random_range(1..400);
                 (Allocation::new(cpu, memory), Some(Duration::from_millis(next)))
             }),
-            outcomes: Vec::new(),
+            ..Scripted::default()
         }
     }
 

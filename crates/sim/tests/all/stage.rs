@@ -88,6 +88,8 @@ pub(crate) struct Scripted {
     pub(crate) look_after: Option<Duration>,
     pub(crate) on_look: OnLook,
     pub(crate) outcomes: Vec<CallOutcome>,
+    /// Whether what a look takes from the reservation is held back for the call.
+    pub(crate) holds_back: bool,
 }
 
 impl Default for Scripted {
@@ -97,6 +99,7 @@ impl Default for Scripted {
             look_after: None,
             on_look: Box::new(|running| (running.grant, None)),
             outcomes: Vec::new(),
+            holds_back: false,
         }
     }
 }
@@ -115,7 +118,9 @@ impl CallControl for Scripted {
 
     fn look(&mut self, running: &RunningCall, _: &mut Vec<GrantChange>) -> Look {
         let (grant, look_after) = (self.on_look)(running);
-        Look { grant, look_after, held_back: MilliCpu::ZERO, amendments: Vec::new(), why: "script" }
+        let taken = running.reservation.cpu.saturating_sub(grant.cpu);
+        let held_back = if self.holds_back { taken } else { MilliCpu::ZERO };
+        Look { grant, look_after, held_back, amendments: Vec::new(), why: "script" }
     }
 
     fn close(&mut self, outcome: &CallOutcome, _: &mut Vec<GrantChange>) {

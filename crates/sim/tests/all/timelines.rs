@@ -107,7 +107,7 @@ fn raise_memory(after: Duration) -> Scripted {
         grant: Some(Allocation::new(1000, 150)),
         look_after: Some(after),
         on_look: Box::new(|running| (Allocation::new(running.grant.cpu.get(), 400), None)),
-        outcomes: Vec::new(),
+        ..Scripted::default()
     }
 }
 
@@ -142,7 +142,7 @@ fn a_live_raise_of_cpu_speeds_up_what_is_left() {
             assert!((sensed.cpu_used_cores - 0.5).abs() < 0.05);
             (Allocation::new(2000, 100), None)
         }),
-        outcomes: Vec::new(),
+        ..Scripted::default()
     };
     let calls = play(settings, script, control).calls;
     // Two seconds at half a core leave one core-second: half a second on two cores.
@@ -163,13 +163,38 @@ fn a_raise_without_room_is_a_debt_paid_before_new_calls_start() {
         grant: Some(Allocation::new(1000, 100)),
         look_after: Some(Duration::from_secs(2)),
         on_look: Box::new(|running| (running.reservation, None)),
-        outcomes: Vec::new(),
+        ..Scripted::default()
     };
     let calls = play(settings, script, control).calls;
     // The raise at 2 s finds nothing. At 4 s the second call ends: the debt is paid before the third,
     // which has waited since 1 s, may start. The first call: 4 core-s by then, 6 left on two cores.
     assert_eq!(secs(calls[0].ended_at), 7.0);
     assert_eq!(secs(calls[2].started_at), 7.0);
+}
+
+#[test]
+fn what_is_held_back_is_for_raises_and_not_for_new_calls() {
+    // Two cores. The first call is trimmed to one at 1 s, with the other held back for it; another call
+    // comes at 1.5 s and has to wait. At 2 s the first gets its core back at once.
+    let script = Script::new(
+        vec![function(2000, 100), function(1000, 100)],
+        vec![at(0.0, 0, work(5.0, 2.0)), at(1.5, 1, work(1.0, 1.0))],
+    );
+    let settings = Settings { cold_starts: false, ..one_node(2000, 1000) };
+    let control = Scripted {
+        look_after: Some(Duration::from_secs(1)),
+        on_look: Box::new(|running| {
+            let is_first = running.elapsed() < Duration::from_millis(1500);
+            let grant = if is_first { Allocation::new(1000, 100) } else { running.reservation };
+            (grant, is_first.then_some(Duration::from_secs(1)))
+        }),
+        holds_back: true,
+        ..Scripted::default()
+    };
+    let calls = play(settings, script, control).calls;
+    // 2 core-s in the first second, 1 in the next, the last 2 at two cores.
+    assert_eq!(secs(calls[0].ended_at), 3.0);
+    assert_eq!(secs(calls[1].started_at), 3.0);
 }
 
 #[test]

@@ -1,0 +1,45 @@
+use super::*;
+use windfall_core::Duration;
+use windfall_rl::checkpoint::Tensor;
+use windfall_trace::AzureLikeSettings;
+
+fn quick() -> WindfallTraining {
+    let source = Source::AzureLike(AzureLikeSettings {
+        functions: 40,
+        duration: Duration::from_mins(2),
+        calls_per_hour: 20_000.0,
+        ..AzureLikeSettings::default()
+    });
+    let quick = WindfallTraining::on(source, 7);
+    WindfallTraining { loads: vec![0.8], seeds: vec![7], steps: vec![1.6], ..quick }
+}
+
+#[test]
+fn the_search_is_the_same_every_time_and_never_makes_it_worse() {
+    let first = quick().run(&mut |_| ()).unwrap();
+    let second = WindfallTraining { threads: 2, ..quick() }.run(&mut |_| ()).unwrap();
+    assert_eq!(first.checkpoint.to_bytes().unwrap(), second.checkpoint.to_bytes().unwrap());
+    let kept = first.turns.iter().filter(|turn| turn.kept);
+    assert!(kept.clone().all(|turn| turn.cost_after < turn.cost_before));
+    assert!(first.turns.len() >= DIALS.len());
+}
+
+#[test]
+fn a_file_gives_the_same_dials_back_and_others_are_refused() {
+    let trained = quick();
+    let mut settings = trained.start;
+    settings.slack.beta = 0.1 / 30.0;
+    let checkpoint = dials::checkpoint(&settings, 1, 0);
+    let again = Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap();
+    assert_eq!(settings_from(&again).unwrap(), settings);
+
+    let refused = |values: Vec<f64>| {
+        let mut odd = checkpoint.clone();
+        odd.tensors.insert("dials".into(), Tensor::F64(values));
+        settings_from(&odd).unwrap_err().to_string()
+    };
+    assert!(refused(vec![0.01]).starts_with("number of dials is 1"));
+    let mut values: Vec<f64> = DIALS.iter().map(|dial| dial.low).collect();
+    values[0] = f64::NAN;
+    assert!(refused(values).starts_with("slack.beta is NaN, expected 0.001 to 0.009"));
+}
