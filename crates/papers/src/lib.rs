@@ -3,3 +3,4 @@
 pub mod ece471;
 pub mod faasrm;
 pub mod knative_concurrency;
+pub mod simppo;

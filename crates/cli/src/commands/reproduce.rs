@@ -4,6 +4,7 @@
 mod ece471;
 mod faasrm;
 mod knative_concurrency;
+mod simppo;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Command {
     Faasrm(faasrm::Arguments),
     /// Knative's concurrency limit, found by load tests
     KnativeConcurrency(knative_concurrency::Arguments),
+    /// Many agents on shared nodes: training, online performance, growth to 110 functions, faults, chains
+    Simppo(simppo::Arguments),
 }
 
 /// What every reproduction understands.
@@ -80,5 +83,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::KnativeConcurrency(arguments) => {
             knative_concurrency::run(arguments).map(|()| ExitCode::SUCCESS)
         }
+        Command::Simppo(arguments) => simppo::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }

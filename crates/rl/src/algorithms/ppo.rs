@@ -470,8 +470,10 @@ impl<E: Environment> Ppo<E> {
     }
 }
 
+mod agent;
 mod eight_choices;
 mod loss;
+pub use agent::{Learned, PpoAgent, Segment};
 use eight_choices::EightChoices;
 use loss::{Loss, centre_and_scale, standardise, value_rows};
 
