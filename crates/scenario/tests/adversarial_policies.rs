@@ -152,7 +152,7 @@ proptest! {
             calls_per_hour: 6000.0,
             ..AzureLikeSettings::default()
         });
-        let mut workload = source.open(Seed::new(seed >> 11)).unwrap();
+        let mut workload = source.open(Seed::new(seed >> 11)).expect("a generated workload opens");
         let mut settings = Settings::new(nodes, NODE);
         settings.cluster.over_commit_cpu = over_commit;
         settings.actuation_delay = Duration::from_millis(delay_ms);

@@ -39,7 +39,7 @@ impl Sizer for Greedy {
     }
 }
 
-/// The ideal size from the first call on.
+/// The largest size from the first call on: as fast as can be, whatever it costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Oracle;
 

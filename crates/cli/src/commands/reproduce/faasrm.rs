@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
     /// A checkpoint to judge instead of training one for the honest benchmark
     #[arg(long, value_name = "FILE", help_heading = "Amount")]
     checkpoint: Option<PathBuf>,
-    /// What core-time costs in the reward of the honest training; the paper's reward does not count it
-    #[arg(long, value_name = "PRICE", default_value_t = 0.0, help_heading = "Amount")]
+    /// Price of core-time in the reward of a second agent, for what the paper's leaves out; 0 for none
+    #[arg(long, value_name = "PRICE", default_value_t = 1.0, value_parser = price, help_heading = "Amount")]
     core_price: f32,
     /// Loads of the honest benchmark, e.g. 0.5,0.8
     #[arg(long, value_name = "LOADS", value_delimiter = ',', value_parser = crate::arguments::load, help_heading = "Amount")]
@@ -58,6 +58,12 @@ pub(crate) struct Arguments {
     /// Only the paper's simulator
     #[arg(long, help_heading = "Amount")]
     published_only: bool,
+}
+
+/// A price as typed.
+fn price(text: &str) -> Result<f32, String> {
+    let price = text.parse().ok().filter(|price| (0.0..=100.0).contains(price));
+    price.ok_or_else(|| format!("`{text}` is not a price, allowed is 0 to 100"))
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
