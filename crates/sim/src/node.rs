@@ -82,7 +82,7 @@ impl Node {
 
     /// Whether a new call could get `need`.
     pub(crate) fn has_room(&self, need: Allocation) -> bool {
-        self.is_up && self.debts.is_empty() && need.fits(self.free())
+        need.fits(self.room())
     }
 
     /// Whether calls here could want more CPU at once than there is.
