@@ -14,6 +14,35 @@ pub(crate) fn int64(value: f64) -> i64 {
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
+/// `math.Pow(base, exponent)` for a base above 0: the mantissa is squared bit by bit of the exponent, which is not
+/// always the nearest number to the true power.
+pub(crate) fn power(base: f64, exponent: u32) -> f64 {
+    let (mut mantissa, mut scale) = (base, 0_i32);
+    while mantissa >= 1.0 {
+        (mantissa, scale) = (mantissa / 2.0, scale + 1);
+    }
+    while mantissa > 0.0 && mantissa < 0.5 {
+        (mantissa, scale) = (mantissa * 2.0, scale - 1);
+    }
+    let (mut result, mut result_scale) = (1.0_f64, 0_i32);
+    let mut bits = exponent;
+    while bits != 0 {
+        if bits & 1 == 1 {
+            result *= mantissa;
+            result_scale += scale;
+        }
+        mantissa *= mantissa;
+        scale *= 2;
+        if mantissa < 0.5 {
+            mantissa += mantissa;
+            scale -= 1;
+        }
+        bits >>= 1;
+    }
+    // Powers of two are exact, so this only moves the point.
+    result * f64::from(result_scale).exp2()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,5 +56,13 @@ mod tests {
         }
         assert_eq!(int64(1e18), 1_000_000_000_000_000_000);
         assert_eq!((int64(1e19), int64(f64::NAN)), (i64::MIN, i64::MIN));
+    }
+
+    #[test]
+    fn powers_of_bases_on_both_sides_of_one() {
+        assert_eq!(power(0.5, 10), 1.0 / 1024.0);
+        assert_eq!(power(0.1, 0), 1.0);
+        assert!((power(0.8, 59) / 0.8_f64.powi(59) - 1.0).abs() < 1e-14);
+        assert!((power(1.05, 175) / 1.05_f64.powi(175) - 1.0).abs() < 1e-13);
     }
 }

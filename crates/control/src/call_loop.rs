@@ -62,6 +62,8 @@ pub struct CallLoop {
     safeguards: CallSafeguardChain,
     shadow: Option<Box<dyn CallPolicy>>,
     quarantine: Quarantine,
+    /// Whether policy, shadow or any rule wants to know how calls end.
+    is_curious: bool,
     nodes: Vec<NodeLedger>,
     counters: CallCounters,
 }
@@ -70,6 +72,7 @@ impl CallLoop {
     /// A loop that obeys `policy` within `safeguards`.
     pub fn new(policy: Box<dyn CallPolicy>, safeguards: CallSafeguardChain) -> Self {
         Self {
+            is_curious: policy.learns() || !safeguards.is_empty(),
             policy,
             safeguards,
             shadow: None,
@@ -81,6 +84,7 @@ impl CallLoop {
 
     /// A policy that is asked at every dispatch, recorded, and never obeyed. Its errors do not matter.
     pub fn with_shadow(mut self, shadow: Box<dyn CallPolicy>) -> Self {
+        self.is_curious |= shadow.learns();
         self.shadow = Some(shadow);
         self
     }
@@ -119,14 +123,43 @@ impl CallLoop {
         &mut self.nodes[node.index()]
     }
 
+    /// The policy's wish within the safeguards, or what the user reserved. One straight line to the
+    /// plan, because every call takes it: wish and plan are large, and nothing moves them about.
+    #[inline(always)]
+    fn plan_for(&mut self, call: &CallView) -> CallPlan {
+        let problem = match self.quarantine.admit() {
+            Ok(()) => match &self.policy.size(call) {
+                Ok(wish) => match self.safeguards.at_dispatch(call, wish) {
+                    Ok(plan) => {
+                        self.quarantine.note(true);
+                        if !plan.amendments().is_empty() {
+                            self.counters.count(plan.amendments());
+                        }
+                        return plan;
+                    }
+                    Err(nonsense) => self.failed(&nonsense),
+                },
+                Err(error) => self.failed(error),
+            },
+            Err(problem) => problem,
+        };
+        self.size_by_fallback(call, problem)
+    }
+
+    #[cold]
+    fn failed(&mut self, problem: &dyn std::fmt::Display) -> String {
+        self.quarantine.note(false);
+        problem.to_string()
+    }
+
     /// What the user reserved, because the policy failed in this way.
+    #[cold]
     fn size_by_fallback(&mut self, call: &CallView, problem: String) -> CallPlan {
         self.counters.fallbacks += 1;
         let wish = CallDecision::exactly(call.reservation, "fallback: the user's size");
-        self.safeguards
-            .at_dispatch(call, &wish)
-            .expect("a reservation is an amount")
-            .decided_by_fallback(problem)
+        let plan = self.safeguards.at_dispatch(call, &wish).expect("a reservation is an amount");
+        self.counters.count(plan.amendments());
+        plan.decided_by_fallback(problem)
     }
 
     /// At least what the user reserved, and nothing taken away: memory in use must not be cut in doubt.
@@ -135,6 +168,32 @@ impl CallLoop {
         let grant = running.grant.max(running.reservation);
         let wish = CallDecision::exactly(grant, "fallback: at least the user's size");
         self.safeguards.while_running(running, &wish).expect("a grant is an amount")
+    }
+
+    /// What a call starts with that is to hold more or less than its user reserved; loans are settled.
+    #[inline(never)]
+    fn settle_start(
+        &mut self,
+        call: &CallView,
+        plan: &CallPlan,
+        node: NodeId,
+        room: Allocation,
+    ) -> Allocation {
+        let (wanted, reservation) = (plan.grant(), call.reservation);
+        let own = plan.least();
+        let more = wanted.saturating_sub(reservation).min(room.saturating_sub(own));
+        let more = match plan.beyond() {
+            Beyond::FreeCapacity => more,
+            Beyond::HarvestPool if more == Allocation::ZERO => more,
+            Beyond::HarvestPool => self.node(node).borrow(call.id, own, more),
+        };
+        let harvested = reservation.saturating_sub(own);
+        if harvested != Allocation::ZERO {
+            // A run of unknown length may end at any moment: it is lent last.
+            let until = call.now + plan.expected_run().unwrap_or(Duration::ZERO);
+            self.node(node).put(call.id, harvested, until);
+        }
+        own + more
     }
 
     fn ask_shadow(&mut self, call: &CallView, plan: CallPlan) -> CallPlan {
@@ -151,15 +210,12 @@ impl CallLoop {
 impl CallControl for CallLoop {
     fn size(&mut self, call: &CallView) -> CallPlan {
         self.counters.sized += 1;
-        let Self { policy, safeguards, quarantine, .. } = self;
-        // The wish is judged where it lies: it is large, and every call has one.
-        let judged = quarantine.guard(|| match &policy.size(call) {
-            Ok(wish) => safeguards.at_dispatch(call, wish).map_err(|nonsense| nonsense.to_string()),
-            Err(error) => Err(error.to_string()),
-        });
-        let plan = judged.unwrap_or_else(|problem| self.size_by_fallback(call, problem));
-        self.counters.count(plan.amendments());
-        if self.shadow.is_some() { self.ask_shadow(call, plan) } else { plan }
+        if self.shadow.is_none() {
+            self.plan_for(call)
+        } else {
+            let plan = self.plan_for(call);
+            self.ask_shadow(call, plan)
+        }
     }
 
     fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
@@ -168,20 +224,7 @@ impl CallControl for CallLoop {
         if wanted == reservation {
             return Start { grant: wanted, look_after };
         }
-        let own = plan.least();
-        let more = wanted.saturating_sub(reservation).min(room.saturating_sub(own));
-        let more = match plan.beyond() {
-            Beyond::FreeCapacity => more,
-            Beyond::HarvestPool if more == Allocation::ZERO => more,
-            Beyond::HarvestPool => self.node(node).borrow(call.id, own, more),
-        };
-        let harvested = reservation.saturating_sub(own);
-        if harvested != Allocation::ZERO {
-            // A run of unknown length may end at any moment: it is lent last.
-            let until = call.now + plan.expected_run().unwrap_or(Duration::ZERO);
-            self.node(node).put(call.id, harvested, until);
-        }
-        Start { grant: own + more, look_after }
+        Start { grant: self.settle_start(call, plan, node, room), look_after }
     }
 
     fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
@@ -227,11 +270,7 @@ impl CallControl for CallLoop {
     }
 
     fn needs_outcomes(&self) -> bool {
-        let shadow_learns = self.shadow.as_ref().is_some_and(|shadow| shadow.learns());
-        self.policy.learns()
-            || shadow_learns
-            || !self.safeguards.is_empty()
-            || !self.nodes.is_empty()
+        self.is_curious || !self.nodes.is_empty()
     }
 
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {

@@ -47,20 +47,33 @@ impl Quarantine {
         &mut self,
         ask: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, String> {
-        if self.resting > 0 {
-            self.resting -= 1;
-            return Err(format!("policy in quarantine, {} decisions to go", self.resting));
-        }
-        match ask() {
-            Ok(answer) => {
-                self.failures = 0;
-                self.next_rest = self.first_rest;
-                Ok(answer)
-            }
-            Err(problem) => {
-                self.fail();
-                Err(problem.to_string())
-            }
+        self.admit()?;
+        let answer = ask();
+        self.note(answer.is_ok());
+        answer.map_err(|problem| problem.to_string())
+    }
+
+    /// Whether the policy may be asked; if it rests, one sentence for the journal. Whoever asks then must
+    /// [`note`](Self::note) how it went.
+    #[inline]
+    pub fn admit(&mut self) -> Result<(), String> {
+        if self.resting == 0 { Ok(()) } else { Err(self.rest()) }
+    }
+
+    #[cold]
+    fn rest(&mut self) -> String {
+        self.resting -= 1;
+        format!("policy in quarantine, {} decisions to go", self.resting)
+    }
+
+    /// Notes whether the policy gave an answer that could be used.
+    #[inline]
+    pub fn note(&mut self, is_usable: bool) {
+        if is_usable {
+            self.failures = 0;
+            self.next_rest = self.first_rest;
+        } else {
+            self.fail();
         }
     }
 
@@ -74,6 +87,7 @@ impl Quarantine {
         self.times
     }
 
+    #[cold]
     fn fail(&mut self) {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= self.after {

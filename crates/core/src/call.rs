@@ -8,7 +8,7 @@ use crate::demand::CallDemand;
 use crate::policy::PolicyError;
 use crate::record::Amendment;
 use crate::time::{Duration, Timestamp};
-use crate::units::{Allocation, MilliCpu};
+use crate::units::{Allocation, Mebibytes, MilliCpu, Nonsense};
 use crate::workload::FunctionId;
 
 /// A call's number in order of arrival.
@@ -107,6 +107,15 @@ pub struct CallDecision {
 }
 
 impl CallDecision {
+    /// The wish as an amount, unless a number in it is nonsense.
+    #[inline]
+    pub fn grant(&self) -> Result<Allocation, Nonsense> {
+        Ok(Allocation {
+            cpu: MilliCpu::from_cores(self.cpu_cores)?,
+            memory: Mebibytes::from_mib(self.memory_mib)?,
+        })
+    }
+
     /// A wish for exactly `grant`, unsupervised.
     pub fn exactly(grant: Allocation, why: &'static str) -> Self {
         Self {

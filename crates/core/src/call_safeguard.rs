@@ -30,14 +30,10 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    #[inline(always)]
     fn from_wish(function: FunctionId, wish: &CallDecision) -> Result<Self, Nonsense> {
         Ok(Self {
             function,
-            grant: Allocation {
-                cpu: MilliCpu::from_cores(wish.cpu_cores)?,
-                memory: Mebibytes::from_mib(wish.memory_mib)?,
-            },
+            grant: wish.grant()?,
             beyond: wish.beyond,
             expected_run: wish.expected_run,
             look_after: wish.look_after,
@@ -126,6 +122,26 @@ pub struct PlanNotes {
 }
 
 impl CallPlan {
+    #[inline(always)]
+    fn new(
+        wish: &CallDecision,
+        grant: Allocation,
+        reservation: Allocation,
+        notes: Option<Box<PlanNotes>>,
+    ) -> Self {
+        Self {
+            grant,
+            least: grant.min(reservation),
+            beyond: wish.beyond,
+            expected_run: wish.expected_run,
+            look_after: wish.look_after,
+            held_back: MilliCpu::ZERO,
+            wanted: (wish.cpu_cores, wish.memory_mib),
+            why: wish.why,
+            notes,
+        }
+    }
+
     /// What the call is to hold.
     pub fn grant(&self) -> Allocation {
         self.grant
@@ -226,20 +242,24 @@ impl CallSafeguardChain {
         call: &CallView,
         wish: &CallDecision,
     ) -> Result<CallPlan, Nonsense> {
-        let mut proposal = Proposal::from_wish(call.function, wish)?;
         if !self.rules.is_empty() {
-            proposal = self.review(call, proposal);
+            return self.review(call, wish);
         }
-        Ok(permit(proposal, wish, call.reservation, call.ceiling))
+        let grant = wish.grant()?;
+        if grant != within(grant, call.ceiling) {
+            return self.review(call, wish);
+        }
+        Ok(CallPlan::new(wish, grant, call.reservation, None))
     }
 
-    /// Apart, so that a proposal that nobody reviews never leaves the processor's registers.
+    /// Apart: most wishes are reviewed by nobody and need no proposal.
     #[inline(never)]
-    fn review(&mut self, call: &CallView, mut proposal: Proposal) -> Proposal {
+    fn review(&mut self, call: &CallView, wish: &CallDecision) -> Result<CallPlan, Nonsense> {
+        let mut proposal = Proposal::from_wish(call.function, wish)?;
         for rule in &mut self.rules {
             rule.at_dispatch(call, &mut proposal);
         }
-        proposal
+        Ok(permit(proposal, wish, call.reservation, call.ceiling))
     }
 
     /// Turns a wish for a running call into a plan, or refuses it if a number in it is nonsense.
@@ -268,46 +288,39 @@ impl CallSafeguardChain {
     }
 }
 
+/// What is left of `grant` under `ceiling`: no call is granted nothing.
+fn within(grant: Allocation, ceiling: Allocation) -> Allocation {
+    grant.min(ceiling).max(Allocation::new(1, 1))
+}
+
 /// The last word of every chain.
-#[inline(always)]
 fn permit(
     mut proposal: Proposal,
     wish: &CallDecision,
     reservation: Allocation,
     ceiling: Allocation,
 ) -> CallPlan {
-    let least = Allocation::new(1, 1);
-    let allowed = proposal.grant.min(ceiling).max(least);
-    if allowed != proposal.grant {
-        proposal = hold_to(allowed, proposal);
-    }
-    let Proposal { grant, beyond, expected_run, look_after, held_back, amendments, why, .. } =
-        proposal;
+    const RULE: &str = "ceiling";
+    let Allocation { cpu, memory } = within(proposal.grant, ceiling);
+    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
+    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
+    let Proposal {
+        function: _,
+        grant,
+        beyond,
+        expected_run,
+        look_after,
+        held_back,
+        amendments,
+        why,
+    } = proposal;
     let notes = if amendments.is_empty() {
         None
     } else {
         Some(Box::new(PlanNotes { amendments, ..PlanNotes::default() }))
     };
-    CallPlan {
-        grant,
-        least: grant.min(reservation),
-        beyond,
-        expected_run,
-        look_after,
-        held_back,
-        wanted: (wish.cpu_cores, wish.memory_mib),
-        why,
-        notes,
-    }
-}
-
-#[cold]
-fn hold_to(allowed: Allocation, mut proposal: Proposal) -> Proposal {
-    const RULE: &str = "ceiling";
-    let Allocation { cpu, memory } = allowed;
-    proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
-    proposal.amend_memory(RULE, memory, "one call gets at least 1 MiB and at most the ceiling");
-    proposal
+    let plan = CallPlan::new(wish, grant, reservation, notes);
+    CallPlan { beyond, expected_run, look_after, held_back, why, ..plan }
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ impl CallDemand {
     /// needs no division at all where the user's size is at least the parallelism.
     #[inline]
     pub fn with_run_time_and_rise(mut self, run: Duration, cpu: MilliCpu, rise_share: f32) -> Self {
-        let busy = run.saturating_sub(self.fixed).as_nanos() as f64;
+        let busy = run.saturating_sub(self.fixed).as_nanos_f64();
         let (work, fastest) = if self.cycles <= 1 {
             let rate = f64::from(self.parallelism.min(cpu).get().max(1));
             let work = busy * rate;
@@ -166,10 +166,11 @@ impl CallDemand {
             let share = busy / limited;
             (share * f64::from(self.cycles), share * free)
         };
-        self.work = work as u64;
+        // Signed, because that is one instruction and unsigned is ten.
+        self.work = work as i64 as u64;
         // Rounding moves the fastest run by at most a nanosecond per cycle.
-        let fastest = self.fixed.as_nanos() as f64 + fastest;
-        self.rise = Duration::from_nanos((fastest * f64::from(rise_share)) as u64);
+        let fastest = self.fixed.as_nanos_f64() + fastest;
+        self.rise = Duration::from_nanos_f64(fastest * f64::from(rise_share));
         self
     }
 

@@ -174,20 +174,20 @@ impl CallRecord {
 
     /// Execution time relative to the user's allocation (RFET); waiting does not count.
     pub fn relative_run(&self) -> f64 {
-        self.run.as_nanos() as f64 / self.baseline.as_nanos().max(1) as f64
+        self.run.as_nanos_f64() / self.baseline.as_nanos_f64().max(1.0)
     }
 
     /// Time from arrival to end over the baseline.
     pub fn slowdown(&self) -> f64 {
-        let latency = self.ended_at.since(self.arrived_at).as_nanos() as f64;
-        latency / self.baseline.as_nanos().max(1) as f64
+        let latency = self.ended_at.since(self.arrived_at).as_nanos_f64();
+        latency / self.baseline.as_nanos_f64().max(1.0)
     }
 
     /// Slowdown with a denominator of at least `floor`, and at least 1: a call of 1 ms that waited 50 ms
     /// has a slowdown of 51, which says little; with a floor of 100 ms it counts as not delayed.
     pub fn bounded_slowdown(&self, floor: Duration) -> f64 {
-        let latency = self.ended_at.since(self.arrived_at).as_nanos() as f64;
-        (latency / self.baseline.max(floor).as_nanos().max(1) as f64).max(1.0)
+        let latency = self.ended_at.since(self.arrived_at).as_nanos_f64();
+        (latency / self.baseline.max(floor).as_nanos_f64().max(1.0)).max(1.0)
     }
 }
 

@@ -88,6 +88,21 @@ impl Duration {
         self.0
     }
 
+    /// Nanoseconds as a real number, for statistics.
+    ///
+    /// By way of a signed number, which the processor converts in one instruction instead of six; more
+    /// than 292 years count as 292.
+    #[inline]
+    pub fn as_nanos_f64(self) -> f64 {
+        self.0.min(i64::MAX as u64) as i64 as f64
+    }
+
+    /// The whole number of nanoseconds below `nanos`; the way back, by the same short cut.
+    #[inline]
+    pub fn from_nanos_f64(nanos: f64) -> Self {
+        Self((nanos as i64).max(0) as u64)
+    }
+
     /// Seconds, for display and statistics.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9

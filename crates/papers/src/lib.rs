@@ -2,3 +2,5 @@
 
 pub mod ece471;
 pub mod faasrm;
+pub mod knative_concurrency;
+pub mod simppo;

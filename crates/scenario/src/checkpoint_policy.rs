@@ -58,6 +58,13 @@ pub(crate) fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
     }
 }
 
+/// The agent as trained by `windfall reproduce faasrm` on the training half of the 500-function trace, so that
+/// the name `faasrm` stands for the same weights everywhere.
+pub(crate) fn trained_faasrm() -> Result<Assembled, CheckpointError> {
+    let checkpoint = Checkpoint::from_bytes(include_bytes!("../params/faasrm.safetensors"))?;
+    FaasrmSizing::from_checkpoint(&checkpoint).map(behind_its_safeguard)
+}
+
 /// Whether `policy` is a file rather than a name.
 pub fn is_checkpoint(policy: &str) -> bool {
     Path::new(policy).extension().is_some_and(|extension| extension == "safetensors")

@@ -112,7 +112,7 @@ struct Rollout {
 impl FaasrmTraining {
     /// Trains from scratch; `told` hears of every iteration.
     pub fn run(&self, told: &mut dyn FnMut(&TrainingPoint)) -> Result<TrainedFaasrm, RunError> {
-        let seed = Seed::new(self.seed).stream("faasrm-training");
+        let seed = self.seed();
         let mut learner = ScorePpo::new(self.ppo, seed);
         let workers = Workers::new(self.threads);
         let mut curve: Vec<TrainingPoint> = Vec::new();
@@ -133,11 +133,24 @@ impl FaasrmTraining {
             told(&point);
             curve.push(point);
         }
+        Ok(TrainedFaasrm { checkpoint: self.checkpoint(&learner), curve })
+    }
+
+    /// The agent before its first lesson: what training is to be measured against.
+    pub fn untrained(&self) -> Checkpoint {
+        self.checkpoint(&ScorePpo::new(self.ppo, self.seed()))
+    }
+
+    fn seed(&self) -> Seed {
+        Seed::new(self.seed).stream("faasrm-training")
+    }
+
+    fn checkpoint(&self, learner: &ScorePpo) -> Checkpoint {
         let (updates, steps) = learner.progress();
         let settings = serde_json::to_value(self).unwrap_or_default();
-        let mut checkpoint = empty_checkpoint(seed, updates, steps, settings);
+        let mut checkpoint = empty_checkpoint(self.seed(), updates, steps, settings);
         learner.store(&mut checkpoint);
-        Ok(TrainedFaasrm { checkpoint, curve })
+        checkpoint
     }
 
     fn roll_out(&self, agent: &ScoreAgent, seed: Seed, load: f64) -> Result<Rollout, RunError> {

@@ -145,13 +145,19 @@ impl Call {
         self.progress_at = now;
     }
 
-    /// Brings progress and use up to the end of the call. A call that had all it could use from start
-    /// to end needs no walk through its segments.
+    /// Brings progress and use up to the end of the call. A call that was left alone from start to end
+    /// and had all it could use, or has but one stretch of work, needs no walk through its segments.
+    #[inline]
     pub(crate) fn finish(&mut self, now: Timestamp) {
-        let is_untouched = self.is_fresh() && self.pace == Pace::Own;
-        if is_untouched && self.turn == Turn::Ends && self.grant.cpu >= self.demand.parallelism {
-            self.record.cpu_used = self.demand.work;
-            self.peak = self.demand.parallelism.get();
+        let demand = &self.demand;
+        let is_left_alone = self.is_fresh() && self.pace == Pace::Own && self.turn == Turn::Ends;
+        let is_simple = demand.cycles <= 1 && demand.work > 0;
+        let is_short = self.grant.cpu < demand.parallelism;
+        if is_left_alone && (is_simple || !is_short) {
+            let working = now.since(self.record.started_at + demand.fixed).as_nanos();
+            self.throttled = u64::from(is_short) * working;
+            self.peak = demand.parallelism.min(self.grant.cpu).get();
+            self.record.cpu_used = demand.work;
             self.progress_at = now;
         } else {
             self.catch_up(now);

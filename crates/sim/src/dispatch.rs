@@ -32,7 +32,7 @@ impl Simulator<'_> {
         self.ledger.arrived += 1;
         self.gauges.arrivals += 1;
         self.gauges.add(Gauge::Demand, state.reservation.cpu.get());
-        if !self.settings.sizes_calls() {
+        if !self.sizes_calls {
             self.arrive_at_instances(function, waiting);
         } else if self.functions[function as usize].queue.is_empty() {
             if !self.starts_at_once(function, &mut waiting) {
@@ -40,6 +40,9 @@ impl Simulator<'_> {
             }
         } else {
             self.enqueue(function, waiting);
+        }
+        if self.settings.tells_presence {
+            self.functions[function as usize].tell_presence(now);
         }
     }
 
@@ -80,6 +83,9 @@ impl Simulator<'_> {
         self.functions[function as usize].queue.push_front(waiting);
         self.ledger.waiting += 1;
         self.gauges.add(Gauge::Waiting, 1);
+        if self.settings.tells_presence {
+            self.functions[function as usize].tell_presence(self.now);
+        }
     }
 
     fn reject(&mut self, function: u32, waiting: &Waiting) {
@@ -163,7 +169,7 @@ impl Simulator<'_> {
             self.pay_debts(node);
         }
         if !self.heads.is_empty() {
-            if self.settings.sizes_calls() {
+            if self.sizes_calls {
                 self.start_waiting(node);
             } else {
                 self.start_missing_instances();
@@ -240,7 +246,7 @@ impl Simulator<'_> {
         debug_assert!(start.grant.fits(room), "{} granted, {room} free", start.grant);
         let warm = self.take_idle(function, node);
         self.make_room(node, start.grant);
-        self.nodes[node as usize].granted += start.grant;
+        self.nodes[node as usize].hold(start.grant);
         self.gauges.hold(start.grant, view.reservation);
         let instance = match warm {
             Some(instance) => instance,
@@ -286,8 +292,8 @@ impl Simulator<'_> {
         let now = self.now;
         self.ledger.running += 1;
         self.gauges.add(Gauge::Running, 1);
+        // Its presence was noted when it arrived or left the queue, at this same moment.
         let state = &mut self.functions[function as usize];
-        state.note_presence(now);
         state.running += 1;
         let mut record = first_page(function, waiting, state.reservation, start.grant, now);
         record.node = NodeId(self.instances[instance].node);

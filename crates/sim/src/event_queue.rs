@@ -140,17 +140,17 @@ impl EventQueue {
         self.pushed += 1;
         let at = u128::from(at.as_nanos().min(LAST)) << TIME_SHIFT;
         let entry = at | u128::from(token << EVENT_BITS | u64::from(event.code()));
+        let stretch = stretch_of(entry);
         if self.len == 0 {
-            self.stretch = stretch_of(entry);
+            self.stretch = stretch;
         }
         self.len += 1;
-        self.file(entry);
+        self.file(stretch, entry);
         Token(token)
     }
 
     #[inline]
-    fn file(&mut self, entry: Entry) {
-        let stretch = stretch_of(entry);
+    fn file(&mut self, stretch: u64, entry: Entry) {
         if stretch <= self.stretch {
             self.soon.push(Reverse(entry));
         } else if stretch < self.stretch + SLOTS {
@@ -196,7 +196,7 @@ impl EventQueue {
             && stretch_of(entry) < self.stretch + SLOTS
         {
             self.far.pop();
-            self.file(entry);
+            self.file(stretch_of(entry), entry);
         }
     }
 }

@@ -5,8 +5,6 @@
 //! the end. A node's list is long and hardly ever read: it is kept as reminders, like events. Who is
 //! taken up again leaves its entry behind, which is out of date from then on and is passed over.
 
-use std::collections::VecDeque;
-
 use crate::instance::Instance;
 use crate::slab::Slab;
 
@@ -74,7 +72,9 @@ impl OfFunction {
 #[derive(Debug, Default)]
 pub(crate) struct OnNode {
     /// Instances with the rests they were in when they came; up to date are those still in it.
-    entries: VecDeque<(u32, Rest)>,
+    entries: Vec<(u32, Rest)>,
+    /// Entries at the beginning that are known to be out of date.
+    passed: usize,
     resting: usize,
 }
 
@@ -82,12 +82,19 @@ impl OnNode {
     /// Out-of-date entries beyond the number of others at which it is time to tidy up.
     const SLACK: usize = 32;
 
+    #[inline]
     pub(crate) fn push(&mut self, all: &Slab<Instance>, instance: u32, rest: Rest) {
-        self.entries.push_back((instance, rest));
+        self.entries.push((instance, rest));
         self.resting += 1;
         if self.entries.len() > 2 * self.resting + Self::SLACK {
-            self.entries.retain(|&entry| is_up_to_date(all, entry));
+            self.tidy_up(all);
         }
+    }
+
+    #[inline(never)]
+    fn tidy_up(&mut self, all: &Slab<Instance>) {
+        self.entries.retain(|&entry| is_up_to_date(all, entry));
+        self.passed = 0;
     }
 
     /// One of them rests no more.
@@ -97,13 +104,21 @@ impl OnNode {
 
     /// The one that has been idle longest.
     pub(crate) fn first(&mut self, all: &Slab<Instance>) -> Option<u32> {
-        while let Some(&entry) = self.entries.front() {
+        while let Some(&entry) = self.entries.get(self.passed) {
             if is_up_to_date(all, entry) {
                 return Some(entry.0);
             }
-            self.entries.pop_front();
+            self.passed += 1;
         }
         None
+    }
+}
+
+impl OnNode {
+    /// All of them, longest idle first.
+    pub(crate) fn iter<'a>(&'a self, all: &'a Slab<Instance>) -> impl Iterator<Item = u32> + 'a {
+        let entries = self.entries[self.passed..].iter();
+        entries.filter(|entry| is_up_to_date(all, **entry)).map(|entry| entry.0)
     }
 }
 

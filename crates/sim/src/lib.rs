@@ -14,7 +14,8 @@
 //! The files: [`settings`] what a cluster is made of · `simulator` the state and the loop ·
 //! `dispatch` who starts where · `run` from start to end or kill · `supervise` looks, live changes and
 //! debts · `sharing` contended nodes · `instances` starts, stops, keep-alive · `observe` what ticks see
-//! and do · `faults` what goes wrong · [`ledger`] where every call went.
+//! and do · `faults` what goes wrong · [`ledger`] where every call went. [`knative`] is a world of its own:
+//! one revision's data path under a load test.
 
 mod call;
 mod call_record;
@@ -26,6 +27,7 @@ mod gauges;
 mod idle;
 mod instance;
 mod instances;
+pub mod knative;
 pub mod ledger;
 mod members;
 mod node;

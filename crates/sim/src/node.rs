@@ -6,7 +6,7 @@ use crate::event_queue::Token;
 use crate::idle::OnNode;
 use crate::settings::Cluster;
 
-/// One node. Invariant: `granted + idle` never exceeds `limit`, in either resource.
+/// One node. Invariant: `idle` never exceeds `free`, in either resource.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Whether it is there.
@@ -15,8 +15,8 @@ pub(crate) struct Node {
     pub(crate) cpu: MilliCpu,
     /// What may be granted: its size times the over-commit.
     pub(crate) limit: Allocation,
-    /// Held by instances that serve or start.
-    pub(crate) granted: Allocation,
+    /// What is left of it beside instances that serve or start; idle ones give way.
+    pub(crate) free: Allocation,
     /// Held by instances without a call.
     pub(crate) idle: Allocation,
     /// Instances without a call, longest idle first.
@@ -40,14 +40,15 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn new(cluster: &Cluster) -> Self {
         let times = |amount: u32, factor: f64| (f64::from(amount) * factor).floor() as u32;
+        let limit = Allocation::new(
+            times(cluster.node.cpu.get(), cluster.over_commit_cpu),
+            times(cluster.node.memory.get(), cluster.over_commit_memory),
+        );
         Self {
             is_up: true,
             cpu: cluster.node.cpu,
-            limit: Allocation::new(
-                times(cluster.node.cpu.get(), cluster.over_commit_cpu),
-                times(cluster.node.memory.get(), cluster.over_commit_memory),
-            ),
-            granted: Allocation::ZERO,
+            limit,
+            free: limit,
             idle: Allocation::ZERO,
             idle_instances: OnNode::default(),
             running: Vec::new(),
@@ -60,9 +61,21 @@ impl Node {
         }
     }
 
-    /// What a call that is already here could get: idle instances give way.
-    pub(crate) fn free(&self) -> Allocation {
-        self.limit.saturating_sub(self.granted)
+    /// An instance begins to hold `amount`.
+    #[inline]
+    pub(crate) fn hold(&mut self, amount: Allocation) {
+        self.free -= amount;
+    }
+
+    /// An instance no longer holds `amount`.
+    #[inline]
+    pub(crate) fn release(&mut self, amount: Allocation) {
+        self.free += amount;
+    }
+
+    /// Held by instances that serve or start.
+    pub(crate) fn granted(&self) -> Allocation {
+        self.limit - self.free
     }
 
     /// What a new call could get. Debts come first: a node that owes takes nobody in. So does what is
@@ -71,18 +84,18 @@ impl Node {
         if !self.is_up || !self.debts.is_empty() {
             return Allocation::ZERO;
         }
-        let free = self.free();
-        Allocation { cpu: free.cpu.saturating_sub(self.held_back), memory: free.memory }
+        Allocation { cpu: self.free.cpu.saturating_sub(self.held_back), ..self.free }
     }
 
     /// Whether `need` fits beside all that is granted and kept idle.
     pub(crate) fn fits_beside_idle(&self, need: Allocation) -> bool {
-        (self.granted + self.idle + need).fits(self.limit)
+        (self.idle + need).fits(self.free)
     }
 
-    /// Whether a new call could get `need`.
+    /// Whether a new call could get `need`: whether it fits [`Self::room`], without working that out.
     pub(crate) fn has_room(&self, need: Allocation) -> bool {
-        need.fits(self.room())
+        let with_held_back = Allocation { cpu: need.cpu + self.held_back, ..need };
+        self.is_up & self.debts.is_empty() & with_held_back.fits(self.free)
     }
 
     /// Whether calls here could want more CPU at once than there is.

@@ -22,7 +22,7 @@ pub(crate) struct LastObservation {
 
 impl Platform for Simulator<'_> {
     fn capabilities(&self) -> Capabilities {
-        let sizes_calls = self.settings.sizes_calls();
+        let sizes_calls = self.sizes_calls;
         Capabilities {
             cpu_live: true,
             memory_live: true,
@@ -120,7 +120,7 @@ impl Simulator<'_> {
             starting: Instances::new(state.starting),
             in_flight: state.running,
             queued: state.queue.len() as u32,
-            mean_concurrency: presence / nanos,
+            mean_concurrency: presence as f64 / nanos,
             arrivals,
             completions,
             cold_starts,
@@ -129,11 +129,13 @@ impl Simulator<'_> {
             cpu_used_cores: used as f64 * 1e-3 / nanos,
             memory_peak_mib: f64::from(memory_peak),
             cold_start: state.cold_start.median,
+            presence: std::mem::take(&mut state.presence),
         }
     }
 
     fn carry_out(&mut self, target: &PlannedTarget, receipt: &mut Receipt) {
-        let PlannedTarget { function, instances, cpu, memory, concurrency, keep_alive } = *target;
+        let PlannedTarget { function, instances, cpu, memory, concurrency, keep_alive, worth } =
+            *target;
         let Some(state) = self.functions.get_mut(function.index()) else {
             receipt.refused.push(format!("there is no function {}", function.0));
             return;
@@ -142,12 +144,16 @@ impl Simulator<'_> {
             state.keep_alive = keep_alive;
             receipt.accepted += 1;
         }
+        if let Setting::Set(worth) = worth {
+            state.worth = worth;
+            self.knows_worth = true;
+        }
         if let Setting::Set(count) = instances {
             state.wished = Some(count.get());
             receipt.accepted += 1;
         }
         let resizes = cpu != Setting::Keep || memory != Setting::Keep;
-        if self.settings.sizes_calls() && (resizes || concurrency != Setting::Keep) {
+        if self.sizes_calls && (resizes || concurrency != Setting::Keep) {
             receipt.refused.push("calls are sized one by one here".into());
         } else if resizes || concurrency != Setting::Keep {
             let state = &mut self.functions[function.index()];
@@ -190,14 +196,14 @@ impl Simulator<'_> {
             .collect();
         for instance in instances {
             let (node, held) = (self.instances[instance].node, self.instances[instance].held);
-            let free = self.nodes[node as usize].free();
+            let free = self.nodes[node as usize].free;
             let new = wanted.min(held + free);
             if new == held {
                 continue;
             }
             let before = Count::of(&self.instances[instance]);
-            self.nodes[node as usize].granted -= held;
-            self.nodes[node as usize].granted += new;
+            self.nodes[node as usize].release(held);
+            self.nodes[node as usize].hold(new);
             self.gauges.release(held, held);
             self.gauges.hold(new, new);
             self.hold_in_instance(instance, new);

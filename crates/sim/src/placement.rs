@@ -71,7 +71,7 @@ impl Simulator<'_> {
         let with_room = |&node: &u32| self.nodes[node as usize].has_room(need);
         (0..self.nodes.len() as u32)
             .filter(with_room)
-            .min_by_key(|&node| self.nodes[node as usize].granted.cpu)
+            .min_by_key(|&node| self.nodes[node as usize].granted().cpu)
     }
 
     /// The node whose harvest pool covers most of what the call would like, the home walk's choice

@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::slab::Slab;
 use crate::water_filling::Claim;
 
-/// Arrivals that are drawn together: some ten kilobytes of them.
+/// Arrivals that are drawn together: enough that the tables they are drawn from are fetched for many.
 const AHEAD: usize = 128;
 
 /// A simulated platform with its workload. Borrowed parts outlive it, so that a caller can read its
@@ -42,6 +42,8 @@ pub struct Simulator<'a> {
     pub(crate) gauges: Gauges,
     pub(crate) ledger: Ledger,
     pub(crate) stride: u32,
+    /// Whether calls are sized one by one; see [`Settings::sizes_calls`].
+    pub(crate) sizes_calls: bool,
     /// Whether calls can ever want more CPU than their node has: not where each holds its own and no
     /// more is granted than there is.
     pub(crate) can_compete: bool,
@@ -57,6 +59,8 @@ pub struct Simulator<'a> {
     next_interval: Timestamp,
     arrived: u64,
     pub(crate) prewarmed: u64,
+    /// Whether a tick has said what idle instances are worth.
+    pub(crate) knows_worth: bool,
     /// The last rest that an instance began.
     pub(crate) rest: Rest,
     events: u64,
@@ -91,6 +95,7 @@ impl<'a> Simulator<'a> {
             gauges: Gauges::default(),
             ledger: Ledger::default(),
             stride: stride(settings.cluster.nodes),
+            sizes_calls: settings.sizes_calls(),
             can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
             cold_noise: Noise::new(seed),
             sensor_noise: Noise::new(seed),
@@ -102,6 +107,7 @@ impl<'a> Simulator<'a> {
             next_interval: Timestamp::ZERO,
             arrived: 0,
             prewarmed: 0,
+            knows_worth: false,
             rest: Rest::FIRST,
             events: 0,
             changes: Vec::new(),
@@ -144,6 +150,7 @@ impl<'a> Simulator<'a> {
         self.next_interval = Timestamp::ZERO + self.settings.interval;
         self.arrived = 0;
         self.prewarmed = 0;
+        self.knows_worth = false;
         self.rest = Rest::FIRST;
         self.events = 0;
         self.plan_faults();
@@ -188,7 +195,7 @@ impl<'a> Simulator<'a> {
                 && node.debts.is_empty()
                 && node.potential == 0
                 && node.crowded == 0
-                && !(self.settings.sizes_calls() && node.granted != Allocation::ZERO)
+                && !(self.sizes_calls && node.granted() != Allocation::ZERO)
         };
         self.nodes.iter().all(rests) && self.heads.is_empty()
     }

@@ -62,7 +62,7 @@ impl Simulator<'_> {
             ceiling: self.settings.ceiling,
             grant: call.grant,
             owed: call.owed,
-            free_on_node: self.nodes[call.record.node.index()].free(),
+            free_on_node: self.nodes[call.record.node.index()].free,
             waiting: self.ledger.waiting,
             actuation_delay: self.settings.actuation_delay,
             sensed,
@@ -188,7 +188,7 @@ impl Simulator<'_> {
     pub(crate) fn pay_debts(&mut self, node: u32) {
         let mut place = 0;
         while let Some(&slot) = self.nodes[node as usize].debts.get(place) {
-            let free = self.nodes[node as usize].free();
+            let free = self.nodes[node as usize].free;
             let (grant, owed) = (self.calls[slot].grant, self.calls[slot].owed);
             let paid = owed.min(free);
             if paid != Allocation::ZERO {
@@ -222,8 +222,8 @@ impl Simulator<'_> {
         let (is_running, reservation) = (call.is_running, call.record.reservation);
         self.gauges.release(before, reservation);
         self.gauges.hold(grant, reservation);
-        self.nodes[node].granted -= before;
-        self.nodes[node].granted += grant;
+        self.nodes[node].release(before);
+        self.nodes[node].hold(grant);
         let count = Count::of(&self.instances[instance]);
         self.instances[instance].held = grant;
         if is_running {

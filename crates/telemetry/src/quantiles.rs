@@ -66,9 +66,16 @@ impl LogHistogram {
         }
         self.count += 1;
         self.sum += value;
-        // Not f64::min, which has to look for NaN.
-        self.min = if value < self.min { value } else { self.min };
-        self.max = if value > self.max { value } else { self.max };
+        if value < self.min || value > self.max {
+            self.widen(value);
+        }
+    }
+
+    /// Apart, because it hardly ever happens: a record is broken a dozen times in a million numbers.
+    #[cold]
+    fn widen(&mut self, value: f64) {
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
     }
 
     /// The first number, and numbers outside of the buckets.

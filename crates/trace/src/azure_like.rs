@@ -375,7 +375,7 @@ struct AzureLike {
 pub(crate) fn open_azure_like(
     settings: &AzureLikeSettings,
     seed: Seed,
-) -> Result<impl Workload + Send + use<>, TraceError> {
+) -> Result<impl Workload + use<>, TraceError> {
     settings.check()?;
     Ok(AzureLike { settings: settings.clone(), inner: generate(settings, seed) })
 }

@@ -17,7 +17,9 @@ use windfall_core::{
     Arrival, Duration, FunctionId, FunctionProfile, Seed, Timestamp, Trigger, Workload,
 };
 
+use crate::bucket_sort::BucketSort;
 use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
+use crate::gusts::Gusts;
 
 /// Calls that are placed and sorted together, at most on average: 1 MiB of words.
 const SLICE_CALLS: u64 = 1 << 17;
@@ -35,6 +37,8 @@ pub enum Placement {
     Uniform,
     /// In clusters of 7.5 calls on average within 0.3 s; all calls of a timer within 0.5 s.
     Bursty,
+    /// Spread by a rate that wanders within the minute and spikes now and then; timers as in bursts.
+    Gusty,
 }
 
 /// The calls of one function in one bin.
@@ -71,6 +75,7 @@ pub(crate) struct Function {
     is_timer: bool,
     /// Where in the bin a timer fires, as a share.
     phase: f32,
+    gusts: Gusts,
 }
 
 /// A workload made from counts per bin.
@@ -88,6 +93,7 @@ pub(crate) struct Binned<C> {
     slices: u64,
     /// Packed arrivals of the slice at hand, latest first.
     packed: Vec<u64>,
+    sort: BucketSort,
     bin_start: Timestamp,
 }
 
@@ -110,6 +116,7 @@ impl<C: Counts> Binned<C> {
             slice: 0,
             slices: 0,
             packed: Vec::new(),
+            sort: BucketSort::default(),
             bin_start: Timestamp::ZERO,
         };
         workload.restart(seed);
@@ -148,7 +155,9 @@ impl<C: Counts> Binned<C> {
                 Place { function: count.function, start, end, packed: &mut self.packed };
             place.calls(&mut self.functions[count.function as usize], self.placement, calls);
         }
-        self.packed.sort_unstable_by(|a, b| b.cmp(a));
+        let (low, high) =
+            (start << FUNCTION_BITS, (end - 1) << FUNCTION_BITS | (MAX_FUNCTIONS - 1));
+        self.sort.largest_first(&mut self.packed, low, high);
         self.slice += 1;
         true
     }
@@ -217,7 +226,11 @@ impl Place<'_> {
                 }
             }
             (Placement::Bursty, false) => self.clusters(rng, calls),
-            (Placement::Bursty, true) => {
+            (Placement::Gusty, false) => {
+                let span = (self.start, self.end);
+                function.gusts.place(rng, span, calls, |offset| self.push(offset));
+            }
+            (Placement::Bursty | Placement::Gusty, true) => {
                 let length = (self.end - self.start) as f64;
                 let fires = self.start + (f64::from(function.phase) * length) as u64;
                 for _ in 0..calls {
@@ -286,7 +299,8 @@ impl<C: Counts> Workload for Binned<C> {
             let mut arrivals = seed.stream("arrivals").member(facts.member).generator();
             let phase = arrivals.random();
             let is_timer = facts.trigger == Trigger::Timer;
-            self.functions.push(Function { model, demand, arrivals, is_timer, phase });
+            let gusts = Gusts::default();
+            self.functions.push(Function { model, demand, arrivals, is_timer, phase, gusts });
         }
         self.counts.restart(seed, &self.functions);
         self.packed.clear();

@@ -291,7 +291,7 @@ impl CallModel {
         let seen = self.visible * x;
         let run = self.run_ns.at(seen + self.hidden * e);
         let input = self.input_kib.as_ref().map(|table| table.at(x));
-        self.complete(run as u64, input, seen, rng)
+        self.complete(run as i64 as u64, input, seen, rng)
     }
 
     /// Draws the rest of a call whose run time `run_ns` has the normal score `z` among its function's calls.
@@ -320,11 +320,13 @@ impl CallModel {
         let parallelism = self.parallelism_millis.at(seen + self.hidden * e_p) as u32;
         // Up to the next whole MiB.
         let peak = self.memory_mib.at(seen + self.hidden * e_m) as u32 + 1;
-        let cycles = (run_ns as f32 * self.cycles_per_ns + 0.5) as u8;
+        // Signed, both ways: one instruction where unsigned numbers take ten.
+        let run = run_ns as i64 as f32;
+        let cycles = (run * self.cycles_per_ns + 0.5) as u8;
         let cycles = cycles.clamp(1, self.max_cycles);
         let demand = CallDemand {
             work: 0,
-            fixed: Duration::from_nanos((run_ns as f32 * self.idle_share) as u64),
+            fixed: Duration::from_nanos((run * self.idle_share) as i64 as u64),
             parallelism: MilliCpu::new(parallelism),
             memory_base: Mebibytes::new(((peak as f32 * self.base_share) as u32).max(1)),
             memory_peak: Mebibytes::new(peak),

@@ -51,7 +51,9 @@ fn the_order_comes_out(rows: &[Value]) {
         let (better, worse) = (number(histogram, key), number(random, key));
         assert!(better <= worse, "{key}: histogram {better}, safeguard-random {worse}");
     }
-    for row in rows.iter().filter(|row| policy(row) != "greedy") {
+    // Those that size by mean use slow calls down more often still, and say so on their pages.
+    let is_lighter = |row: &&Value| !["greedy", "vpa", "autopilot"].contains(&policy(row));
+    for row in rows.iter().filter(is_lighter) {
         let (most, found) = (number(greedy, "violation_share"), number(row, "violation_share"));
         assert!(most > found, "violations: greedy {most}, {} {found}", policy(row));
     }

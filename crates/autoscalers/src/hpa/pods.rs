@@ -238,11 +238,12 @@ fn is_too_young(pod: &Pod, sample: Sample, settings: &ControllerSettings, now_ms
     let (Some((ready, changed_at)), Some(started_at)) = (pod.ready, pod.started_at_ms) else {
         return true;
     };
-    if started_at + settings.cpu_initialization_period_ms > now_ms {
-        return ready == Ready::False || sample.at_ms < changed_at + sample.window_ms;
+    if started_at.saturating_add(settings.cpu_initialization_period_ms) > now_ms {
+        return ready == Ready::False || sample.at_ms < changed_at.saturating_add(sample.window_ms);
     }
     // It was never ready if its condition has not changed since shortly after the start.
-    ready == Ready::False && started_at + settings.initial_readiness_delay_ms > changed_at
+    let delay = settings.initial_readiness_delay_ms;
+    ready == Ready::False && started_at.saturating_add(delay) > changed_at
 }
 
 /// Requests of every listed pod, ignored ones too; nothing if one is not set.

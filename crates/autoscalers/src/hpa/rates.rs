@@ -38,7 +38,7 @@ impl Events {
             false => (&mut self.down, &behavior.scale_down),
         };
         let longest = rules.policies.iter().map(|policy| policy.period_seconds).max().unwrap_or(0);
-        let cutoff = now_ms - i64::from(longest) * 1000;
+        let cutoff = now_ms.saturating_sub(i64::from(longest) * 1000);
         for event in events.iter_mut() {
             event.is_outdated |= event.at_ms < cutoff;
         }
@@ -52,7 +52,7 @@ impl Events {
 
     /// Pods at the beginning of a period that ends now.
     fn start(&self, now_ms: i64, current: i32, period_seconds: u32) -> i32 {
-        let cutoff = now_ms - i64::from(period_seconds) * 1000;
+        let cutoff = now_ms.saturating_sub(i64::from(period_seconds) * 1000);
         let within = |events: &[Event]| {
             let recent = events.iter().filter(|event| event.at_ms > cutoff);
             recent.fold(0_i32, |sum, event| sum.wrapping_add(event.change))

@@ -33,7 +33,7 @@ impl Recommendations {
         wish: i32,
         settings: &ControllerSettings,
     ) -> i32 {
-        let cutoff = now_ms - settings.downscale_stabilization_ms;
+        let cutoff = now_ms.saturating_sub(settings.downscale_stabilization_ms);
         self.past.retain(|(at, _)| *at >= cutoff);
         let stabilised = self.past.iter().map(|(_, past)| *past).fold(wish, i32::max);
         self.past.push((now_ms, wish));
@@ -55,12 +55,15 @@ impl Recommendations {
         // The controller's window counts in whole seconds here.
         let down = down.unwrap_or(settings.downscale_stabilization_ms / 1000 * 1000);
         let younger = |window: i64| {
-            self.past.iter().filter(move |(at, _)| *at > now_ms - window).map(|(_, past)| *past)
+            self.past
+                .iter()
+                .filter(move |(at, _)| *at > now_ms.saturating_sub(window))
+                .map(|(_, past)| *past)
         };
         let lo = younger(up).fold(wish, i32::min);
         let hi = younger(down).fold(wish, i32::max);
         let longest = up.max(down);
-        self.past.retain(|(at, _)| *at > now_ms - longest);
+        self.past.retain(|(at, _)| *at > now_ms.saturating_sub(longest));
         self.past.push((now_ms, wish));
         current.max(lo).min(hi)
     }

@@ -15,6 +15,8 @@
 //! s = max(0.2, 1 - 0.0001^(1/buckets)). With 4 buckets s = 0.9; the samples 8, 8, 0, 4 give
 //! 4 * 0.9 + 0 * 0.09 + 8 * 0.009 + 8 * 0.0009 = 3.6792. Here an open gap does count as zeros.
 
+use crate::go_numbers::power;
+
 /// How buckets become one number; annotation `autoscaling.knative.dev/metric-aggregation-algorithm`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aggregation {
@@ -28,8 +30,8 @@ pub enum Aggregation {
 /// Least share of the newest bucket, `minExponent` upstream: very long windows would otherwise become
 /// nearly plain means.
 const LEAST_SMOOTHING: f64 = 0.2;
-/// What the weights of a full window must add up to, `weightPrecision` upstream.
-const WEIGHTS_COVER: f64 = 0.9999;
+/// What the weights of a full window may lack of 1: 1 - `weightPrecision` upstream, where constants are exact.
+const WEIGHTS_LACK: f64 = 0.0001;
 
 /// A ring of one-second buckets.
 #[derive(Clone, Debug)]
@@ -138,7 +140,7 @@ impl MetricsWindow {
         // The silent seconds are zeros; only their weights have to be skipped.
         let mut weight = self.smoothing;
         if silent > 0 {
-            weight *= keep.powf(silent as f64);
+            weight *= power(keep, silent.min(u64::from(u32::MAX)) as u32);
         }
         let mut sum = 0.0;
         for age in 0..length.saturating_sub(silent) {
@@ -174,7 +176,7 @@ impl MetricsWindow {
 }
 
 fn smoothing(buckets: usize) -> f64 {
-    (1.0 - (1.0 - WEIGHTS_COVER).powf(1.0 / buckets as f64)).max(LEAST_SMOOTHING)
+    (1.0 - WEIGHTS_LACK.powf(1.0 / buckets as f64)).max(LEAST_SMOOTHING)
 }
 
 #[cfg(test)]

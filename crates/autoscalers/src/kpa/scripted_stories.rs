@@ -114,3 +114,39 @@ fn a_restart_begins_in_panic_and_keeps_what_runs() {
     }
     .play();
 }
+
+#[test]
+fn the_last_pod_of_a_drained_revision_goes_after_window_and_grace() {
+    // Load until 9. The stable window of 20 s holds some of it until 28; at 30 nothing is wanted. The revision
+    // was active for 30 s, so it becomes inactive at once, and 30 s of grace later, at 60, the pod goes. A request
+    // at 70 is wanted at once.
+    let cluster = ClusterSettings {
+        stable_window_seconds: 20,
+        container_concurrency_target_fraction: 1.0,
+        container_concurrency_target_default: 10.0,
+        target_burst_capacity: 0.0,
+        ..ClusterSettings::default()
+    };
+    let revision = RevisionSettings::default();
+    let (windows, decider) = (cluster.windows(&revision), cluster.decider(&revision));
+    let mut autoscaler = Autoscaler::new(windows, decider, 0, 1);
+    let mut reconciler = Reconciler::running(cluster, revision, 0);
+    let mut replicas = 1;
+    for second in 0..=74 {
+        let load = if second < 10 || second >= 70 { 5.0 } else { 0.0 };
+        autoscaler.record(second, load);
+        if second.is_multiple_of(u64::from(TICK_SECONDS)) {
+            let scale = autoscaler.scale(second, replicas as u32);
+            let outcome = reconciler.reconcile(Seen {
+                now_ms: second * 1000,
+                desired: scale.map(|scale| scale.desired),
+                excess_burst_capacity: scale.map_or(0, |scale| scale.excess_burst_capacity),
+                ready: replicas,
+                activator_answers: true,
+            });
+            replicas = outcome.apply.unwrap_or(replicas);
+        }
+        let expected = i32::from(!(60..70).contains(&second));
+        assert_eq!(replicas, expected, "second {second}");
+    }
+}

@@ -8,6 +8,11 @@ use super::report::{Difference, Report, StoryError};
 use super::story_lines::for_each_story;
 use crate::kpa::{Aggregation, Autoscaler, Averages, DeciderSettings, Scale, WindowSettings};
 
+/// Longest window of a story, seconds; Knative's longest is an hour.
+const WINDOW_LIMIT: u32 = 86_400;
+/// Latest second of a story.
+const TIME_LIMIT: u64 = 1 << 40;
+
 #[derive(Deserialize)]
 struct Story {
     id: String,
@@ -71,6 +76,16 @@ fn play(line: u64, story: &Story, report: &mut Report) -> Result<(), StoryError>
             return Err(StoryError::at(line, problem));
         }
     };
+    for window in [config.stable_window_s, config.panic_window_s] {
+        if !(1..=WINDOW_LIMIT).contains(&window) {
+            let problem = format!("a window is {window} s, allowed is 1 to {WINDOW_LIMIT}");
+            return Err(StoryError::at(line, problem));
+        }
+    }
+    if let Some(late) = story.seconds.iter().find(|second| second.t > TIME_LIMIT) {
+        let problem = format!("t is {}, allowed is up to {TIME_LIMIT}", late.t);
+        return Err(StoryError::at(line, problem));
+    }
     let windows = WindowSettings {
         stable_seconds: config.stable_window_s,
         panic_seconds: config.panic_window_s,

@@ -7,7 +7,9 @@ use serde::Deserialize;
 
 use super::report::{Difference, Report, StoryError};
 use super::story_lines::for_each_story;
-use super::vpa_format::{RawPolicy, RawRecommendation, RawResources, resources};
+use super::vpa_format::{
+    RawPolicy, RawRecommendation, RawResources, resources, seconds, seconds_if_any,
+};
 use crate::vpa::{
     ContainerRecommendation, EvictionRequirement, UpdatePolicy, UpdateVerdict, Updater,
     UpdaterContainer, UpdaterPod, UpdaterSettings, VpaSettings,
@@ -23,8 +25,10 @@ struct Case {
     #[serde(default)]
     eviction_requirements: Vec<RawRequirement>,
     vpa_min_replicas: Option<u32>,
+    #[serde(default, deserialize_with = "seconds_if_any")]
     vpa_evict_after_oom_s: Option<i64>,
     configured_replicas: u32,
+    #[serde(deserialize_with = "seconds")]
     now_t: i64,
     pods: Vec<RawPod>,
     verdicts: Vec<RawVerdict>,
@@ -35,7 +39,9 @@ struct Case {
 #[derive(Deserialize)]
 struct RawConfig {
     min_change_priority: f64,
+    #[serde(deserialize_with = "seconds")]
     pod_lifetime_update_threshold_s: i64,
+    #[serde(deserialize_with = "seconds")]
     evict_after_oom_threshold_s: i64,
     min_replicas: u32,
     eviction_tolerance_fraction: f64,
@@ -50,6 +56,7 @@ struct RawRequirement {
 #[derive(Deserialize)]
 struct RawPod {
     name: String,
+    #[serde(default, deserialize_with = "seconds_if_any")]
     start_t: Option<i64>,
     #[serde(default)]
     pending: bool,
@@ -70,7 +77,9 @@ struct RawContainer {
 #[derive(Deserialize)]
 struct RawTermination {
     reason: String,
+    #[serde(deserialize_with = "seconds")]
     started_t: i64,
+    #[serde(deserialize_with = "seconds")]
     finished_t: i64,
 }
 

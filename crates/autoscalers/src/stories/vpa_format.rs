@@ -2,11 +2,41 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::vpa::{
     ContainerPolicy, ContainerRecommendation, Percentiles, RecommenderSettings, Resource, Resources,
 };
+
+/// Most seconds that any time or length of a story may have: some 35 000 years, far from where sums overflow.
+const SECONDS_LIMIT: i64 = 1 << 40;
+
+/// A time, or a length that may be negative.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    within(i64::deserialize(from)?, -SECONDS_LIMIT)
+}
+
+/// A time that may be missing.
+pub(super) fn seconds_if_any<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    Option::<i64>::deserialize(from)?.map(|value| within(value, -SECONDS_LIMIT)).transpose()
+}
+
+/// A length or a count above zero.
+fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    within(i64::deserialize(from)?, 1)
+}
+
+/// A length or a count above zero that may be missing.
+fn positive_if_any<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    Option::<i64>::deserialize(from)?.map(|value| within(value, 1)).transpose()
+}
+
+fn within<E: serde::de::Error>(value: i64, least: i64) -> Result<i64, E> {
+    if (least..=SECONDS_LIMIT).contains(&value) {
+        return Ok(value);
+    }
+    Err(E::custom(format!("{value} is out of bounds, allowed is {least} to {SECONDS_LIMIT}")))
+}
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 pub(super) struct RawResources {
@@ -33,7 +63,9 @@ pub(super) struct RawPolicy {
     requests_only: bool,
     oom_bump_up_ratio: Option<f64>,
     oom_min_bump_up_bytes: Option<f64>,
+    #[serde(default, deserialize_with = "positive_if_any")]
     memory_aggregation_interval_s: Option<i64>,
+    #[serde(default, deserialize_with = "positive_if_any")]
     memory_aggregation_interval_count: Option<i64>,
 }
 
@@ -88,6 +120,7 @@ impl RawRecommendation {
 #[derive(Deserialize)]
 pub(super) struct Story {
     pub(super) id: String,
+    #[serde(deserialize_with = "seconds")]
     pub(super) start_unix_s: i64,
     pub(super) config: RawConfig,
     pub(super) events: Vec<Event>,
@@ -96,9 +129,13 @@ pub(super) struct Story {
 
 #[derive(Deserialize)]
 pub(super) struct RawConfig {
+    #[serde(deserialize_with = "positive")]
     cpu_histogram_half_life_s: i64,
+    #[serde(deserialize_with = "positive")]
     memory_histogram_half_life_s: i64,
+    #[serde(deserialize_with = "positive")]
     memory_aggregation_interval_s: i64,
+    #[serde(deserialize_with = "positive")]
     memory_aggregation_interval_count: i64,
     oom_bump_up_ratio: f64,
     oom_min_bump_up_bytes: f64,
@@ -109,7 +146,9 @@ pub(super) struct RawConfig {
     target_memory_percentile: f64,
     lower_bound_memory_percentile: f64,
     upper_bound_memory_percentile: f64,
+    #[serde(deserialize_with = "positive")]
     confidence_interval_cpu_s: i64,
+    #[serde(deserialize_with = "positive")]
     confidence_interval_memory_s: i64,
     pod_min_cpu_millicores: f64,
     pod_min_memory_mb: f64,
@@ -118,6 +157,7 @@ pub(super) struct RawConfig {
     global_max_allowed: Option<RawResources>,
     #[serde(default)]
     pub(super) integer_cpu_containers: Vec<String>,
+    #[serde(deserialize_with = "positive")]
     gc_interval_s: i64,
     #[serde(default)]
     pub(super) container_policies: Vec<RawPolicy>,
@@ -159,12 +199,14 @@ impl RawConfig {
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum Event {
     PodStart {
+        #[serde(deserialize_with = "seconds")]
         t: i64,
         pod: String,
         revision: String,
         containers: Vec<String>,
     },
     PodStop {
+        #[serde(deserialize_with = "seconds")]
         t: i64,
         pod: String,
     },
@@ -172,19 +214,22 @@ pub(super) enum Event {
     Memory(Samples),
     Oom(Oom),
     Tick {
+        #[serde(deserialize_with = "seconds")]
         t: i64,
         #[serde(default)]
         checkpoint: bool,
     },
     RecommenderRestart {
+        #[serde(deserialize_with = "seconds")]
         t: i64,
     },
 }
 
 #[derive(Deserialize)]
 pub(super) struct Samples {
+    #[serde(deserialize_with = "seconds")]
     pub(super) t: i64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "seconds")]
     pub(super) step: i64,
     pub(super) pod: String,
     pub(super) container: String,
@@ -196,6 +241,7 @@ pub(super) struct Samples {
 
 #[derive(Deserialize)]
 pub(super) struct Oom {
+    #[serde(deserialize_with = "seconds")]
     pub(super) t: i64,
     pub(super) pod: String,
     pub(super) container: String,

@@ -14,6 +14,8 @@
 
 use std::sync::LazyLock;
 
+use crate::go_numbers::power;
+
 /// Growth from bucket to bucket.
 const RATIO: f64 = 1.05;
 
@@ -67,28 +69,6 @@ impl BucketLayout {
 /// The real number whose whole part is the bucket.
 fn place(value: f64, first: f64) -> f64 {
     (value * (RATIO - 1.0) / first + 1.0).ln() / RATIO.ln()
-}
-
-/// `base^exponent` for a base in [1, 2).
-fn power(base: f64, exponent: u32) -> f64 {
-    let (mut mantissa, mut scale) = (base / 2.0, 1_i32);
-    let (mut result, mut result_scale) = (1.0_f64, 0_i32);
-    let mut bits = exponent;
-    while bits != 0 {
-        if bits & 1 == 1 {
-            result *= mantissa;
-            result_scale += scale;
-        }
-        mantissa *= mantissa;
-        scale *= 2;
-        if mantissa < 0.5 {
-            mantissa += mantissa;
-            scale -= 1;
-        }
-        bits >>= 1;
-    }
-    // Powers of two are exact, so this only moves the point.
-    result * f64::from(result_scale).exp2()
 }
 
 #[cfg(test)]

@@ -129,7 +129,8 @@ impl Budget {
         }
         // Without tolerance one pod may go at a time, if all others are there.
         let is_first = self.tolerated == 0 && self.evicted == 0 && self.running == self.configured;
-        self.running - self.evicted > self.configured - self.tolerated || is_first
+        let must_stay = self.configured.saturating_sub(self.tolerated);
+        self.running - self.evicted > must_stay || is_first
     }
 }
 

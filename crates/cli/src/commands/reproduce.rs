@@ -3,6 +3,8 @@
 
 mod ece471;
 mod faasrm;
+mod knative_concurrency;
+mod simppo;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +29,10 @@ enum Command {
     Ece471(ece471::Arguments),
     /// FaaSRM's sizes by a learned score network, its simulator, and the honest benchmark
     Faasrm(faasrm::Arguments),
+    /// Knative's concurrency limit, found by load tests
+    KnativeConcurrency(knative_concurrency::Arguments),
+    /// Many agents on shared nodes: training, online performance, growth to 110 functions, faults, chains
+    Simppo(simppo::Arguments),
 }
 
 /// What every reproduction understands.
@@ -74,5 +80,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Ece471(arguments) => ece471::run(arguments),
         Command::Faasrm(arguments) => faasrm::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::KnativeConcurrency(arguments) => {
+            knative_concurrency::run(arguments).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Simppo(arguments) => simppo::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }

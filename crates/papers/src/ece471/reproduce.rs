@@ -159,7 +159,6 @@ impl Plan {
                 with(Ppo, Course, 50),
                 with(Ppo, Course, 500),
                 with(PpoCourse, Course, 50),
-                with(PpoCourse, Course, 500),
                 with(Dqn, WithDirection, 50),
                 with(Dqn, Course, 50),
                 with(QLearning, WithDirection, 50),
@@ -170,7 +169,7 @@ impl Plan {
             first_seed: 1,
             seeds: 10,
             evaluate_every: 10,
-            design_iterations: 100,
+            design_iterations: 50,
             continued_iterations: 40,
             threads,
         }

@@ -46,9 +46,14 @@ pub struct Busy {
 }
 
 impl Busy {
-    pub(super) fn record(&mut self, cores: i64) {
+    /// A second has passed with so many in use at its end.
+    pub(super) fn pass(&mut self, cores: i64) {
         self.seconds += 1;
         self.sum += cores;
+    }
+
+    /// A call has started; this is when the most are in use.
+    pub(super) fn peak(&mut self, cores: i64) {
         self.most = self.most.max(cores);
     }
 }

@@ -163,6 +163,7 @@ impl Platform<'_> {
         self.replay.without_room += u64::from(!has_room);
         let run = model.duration(size);
         self.servers.take(server, size);
+        self.replay.busy.peak(self.servers.busy_cpu());
         self.histories[place].arrived(second);
         self.running.push(Reverse(Running {
             ends_at: self.now + u64::from(model.cold_start) + u64::from(run),
@@ -185,7 +186,7 @@ impl Platform<'_> {
             self.running.pop();
             self.end(call, manager);
         }
-        self.replay.busy.record(self.servers.busy_cpu());
+        self.replay.busy.pass(self.servers.busy_cpu());
     }
 
     fn end(&mut self, call: Running, manager: &mut dyn Manager) {

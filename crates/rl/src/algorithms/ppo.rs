@@ -405,12 +405,10 @@ impl<E: Environment> Ppo<E> {
         tally.report(self.iteration, self.steps)
     }
 
-    /// `average += share (weights - average)`, with a share of 1, 1/2, 1/3, ... at first and of
-    /// `1 - memory` in the long run.
+    /// `average = memory average + (1 - memory) weights`, from the first weights on.
     fn average_weights(&mut self) {
         let Some(memory) = self.settings.average else { return };
-        #[expect(clippy::cast_precision_loss, reason = "one over it is zero long before 2^24")]
-        let share = (1.0 - memory).max(1.0 / (self.iteration + 1) as f32);
+        let share = 1.0 - memory;
         let weights = self.actor.network.parameters();
         for (average, weight) in self.averaged.parameters_mut().iter_mut().zip(weights) {
             *average += share * (weight - *average);
@@ -472,8 +470,10 @@ impl<E: Environment> Ppo<E> {
     }
 }
 
+mod agent;
 mod eight_choices;
 mod loss;
+pub use agent::{Learned, PpoAgent, Segment};
 use eight_choices::EightChoices;
 use loss::{Loss, centre_and_scale, standardise, value_rows};
 

@@ -27,7 +27,7 @@ use crate::settings::Problem;
 
 pub(super) const KPA: PolicyEntry = PolicyEntry {
     name: "kpa",
-    summary: "Knative's autoscaler: instances from calls in flight, with panic and scale to zero",
+    summary: "Knative's autoscaler: instances from calls in flight, panic, scale to zero",
     foresight: false,
     by_default: true,
     build: kpa,
@@ -35,7 +35,7 @@ pub(super) const KPA: PolicyEntry = PolicyEntry {
 
 pub(super) const HPA: PolicyEntry = PolicyEntry {
     name: "hpa",
-    summary: "Kubernetes' horizontal autoscaler: instances from CPU use, every 15 s; fixed sizes",
+    summary: "Kubernetes' horizontal autoscaler: instances from CPU use; fixed sizes",
     foresight: false,
     by_default: true,
     build: hpa,
@@ -43,7 +43,7 @@ pub(super) const HPA: PolicyEntry = PolicyEntry {
 
 pub(super) const VPA: PolicyEntry = PolicyEntry {
     name: "vpa",
-    summary: "Kubernetes' vertical autoscaler: p90 of decaying histograms plus 15 %, every minute",
+    summary: "Kubernetes' vertical autoscaler: p90 of decaying histograms plus 15 %",
     foresight: false,
     by_default: true,
     build: vpa,
@@ -51,7 +51,7 @@ pub(super) const VPA: PolicyEntry = PolicyEntry {
 
 pub(super) const AUTOPILOT: PolicyEntry = PolicyEntry {
     name: "autopilot",
-    summary: "Google's recommender: load-weighted p95 of CPU and p98 of memory, every 5 minutes",
+    summary: "Google's recommender: load-weighted p95 of CPU, p98 of memory, plus 15 %",
     foresight: false,
     by_default: true,
     build: autopilot,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use windfall_rl::Checkpoint;
 use windfall_scenario::faasrm_training::{FaasrmTraining, TrainingPoint};
 use windfall_scenario::honest_sizing::{HonestResult, HonestSizing};
 use windfall_trace::Source;
@@ -20,18 +21,21 @@ pub(super) struct Honest {
     pub(super) curve: Vec<TrainingPoint>,
     /// The agent's file.
     pub(super) checkpoint: PathBuf,
+    /// The same agent before its first lesson; nothing if it was given.
+    pub(super) untrained: Option<PathBuf>,
 }
 
 pub(super) fn play(arguments: &Arguments) -> anyhow::Result<Honest> {
     let whole = HonestSizing { trace: arguments.trace()?, ..HonestSizing::default() };
-    let (checkpoint, curve) = match &arguments.checkpoint {
-        Some(file) => (file.clone(), Vec::new()),
+    let Learned { checkpoint, untrained, curve } = match &arguments.checkpoint {
+        Some(file) => Learned { checkpoint: file.clone(), untrained: None, curve: Vec::new() },
         None => train(arguments, whole.training_source())?,
     };
+    let files = std::iter::once(&checkpoint).chain(&untrained);
     let benchmark = HonestSizing {
         loads: arguments.loads(),
         seeds: arguments.honest_seeds(),
-        more_policies: vec![checkpoint.display().to_string()],
+        more_policies: files.map(|file| file.display().to_string()).collect(),
         minutes: arguments.minutes.or(arguments.common.quick.then_some(20)),
         with_ablation: !arguments.common.quick && !arguments.no_ablation,
         threads: all_threads(),
@@ -40,11 +44,18 @@ pub(super) fn play(arguments: &Arguments) -> anyhow::Result<Honest> {
     let bar = SweepBar(progress::calls(0));
     let result = benchmark.play(&bar)?;
     bar.0.finish_and_clear();
-    Ok(Honest { result, curve, checkpoint })
+    Ok(Honest { result, curve, checkpoint, untrained })
 }
 
-/// Trains the agent and writes it into the folder of the results.
-fn train(arguments: &Arguments, source: Source) -> anyhow::Result<(PathBuf, Vec<TrainingPoint>)> {
+/// Where an agent is and how it came about.
+struct Learned {
+    checkpoint: PathBuf,
+    untrained: Option<PathBuf>,
+    curve: Vec<TrainingPoint>,
+}
+
+/// Trains the agent and writes it into the folder of the results, beside what it was at first.
+fn train(arguments: &Arguments, source: Source) -> anyhow::Result<Learned> {
     let usual = if arguments.common.quick {
         FaasrmTraining::quick(source)
     } else {
@@ -57,10 +68,16 @@ fn train(arguments: &Arguments, source: Source) -> anyhow::Result<(PathBuf, Vec<
     bar.finish_and_clear();
     let folder = arguments.folder();
     directory(&folder)?;
-    let file = folder.join("faasrm.safetensors");
-    let told = || format!("{}: cannot be written", file.display());
-    trained.checkpoint.save(&file).with_context(told)?;
-    Ok((file, trained.curve))
+    let save = |name: &str, checkpoint: &Checkpoint| {
+        let file = folder.join(name);
+        let told = || format!("{}: cannot be written", file.display());
+        checkpoint.save(&file).with_context(told).map(|()| file.clone())
+    };
+    Ok(Learned {
+        checkpoint: save("faasrm.safetensors", &trained.checkpoint)?,
+        untrained: Some(save("faasrm-untrained.safetensors", &training.untrained())?),
+        curve: trained.curve,
+    })
 }
 
 impl Arguments {

@@ -1,5 +1,7 @@
 //! The honest benchmark as text, numbers and sections.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use windfall_scenario::faasrm_training::TrainingPoint;
 use windfall_telemetry::comparison::number::{percent, short};
@@ -17,7 +19,7 @@ const COLUMNS: [(&str, &str, bool); 12] = [
     ("rfet_mean", "RFET", false),
     ("harvested_share", "harvested", true),
     ("accelerated_share", "accelerated", true),
-    ("amendments", "safeguarded", false),
+    ("amendments", "safeguard stepped in", false),
     ("harvested_violation_share", "harvested over 1.05x", true),
     ("violation_depth_max", "worst degradation", true),
     ("core_seconds_granted", "core-s granted", false),
@@ -25,39 +27,47 @@ const COLUMNS: [(&str, &str, bool); 12] = [
 ];
 
 impl Honest {
-    /// One or two sentences on how the agent fares.
+    /// A sentence or two on how the agent fares.
     pub(super) fn verdict(&self) -> String {
-        let label = self.agent();
+        let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
+        let coin = self.beside("safeguard-random");
+        let mut text = format!(
+            "In the honest simulator{calls} the trained agent, beside a coin behind the same safeguard: {coin}."
+        );
+        if let Some(file) = &self.untrained {
+            text += &format!(
+                " Beside itself before its first lesson, which is what learning added: {}.",
+                self.beside(&named(file))
+            );
+        }
+        text
+    }
+
+    /// Core-seconds and p99 of the agent against those of `other`, load by load.
+    fn beside(&self, other: &str) -> String {
+        let agent = self.agent();
         let told = self.result.comparison.loads().into_iter().filter_map(|load| {
             let mean = |policy: &str, key: &str| {
                 self.result.comparison.at(load).find(|row| row.policy == policy)?.mean(key)
             };
-            let (agent, coin) = (
-                mean(&label, "core_seconds_granted")?,
-                mean("safeguard-random", "core_seconds_granted")?,
-            );
-            let (slow, coin_slow) =
-                (mean(&label, "slowdown_p99")?, mean("safeguard-random", "slowdown_p99")?);
-            Some(format!(
-                "at load {load} {:+.1} % core-seconds and a p99 of {} against {}",
-                (agent / coin - 1.0) * 100.0,
-                short(slow),
-                short(coin_slow)
-            ))
+            let granted = "core_seconds_granted";
+            let ratio = mean(&agent, granted)? / mean(other, granted)?;
+            let (ours, theirs) = (mean(&agent, "slowdown_p99")?, mean(other, "slowdown_p99")?);
+            let change = (ratio - 1.0) * 100.0;
+            let (ours, theirs) = (short(ours), short(theirs));
+            Some(format!("at load {load} {change:+.1} % core-seconds, p99 {ours} against {theirs}"))
         });
-        let told: Vec<String> = told.collect();
-        let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
-        format!(
-            "In the honest simulator{calls} the trained agent, beside a coin behind the same safeguard: {}.",
-            told.join("; ")
-        )
+        told.collect::<Vec<_>>().join("; ")
     }
 
     /// What the tables call the agent.
     pub(super) fn agent(&self) -> String {
-        let name = self.checkpoint.file_name().map(|name| name.to_string_lossy().into_owned());
-        name.unwrap_or_default()
+        named(&self.checkpoint)
     }
+}
+
+fn named(file: &Path) -> String {
+    file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 pub(super) fn text(honest: &Honest) -> String {

@@ -1,0 +1,96 @@
+//! `windfall reproduce simppo`: many agents on shared nodes, what they learn, and how they grow.
+
+mod page;
+
+use std::time::Instant;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use windfall_core::Seed;
+use windfall_env::Split;
+use windfall_env::multi::MultiScaling;
+use windfall_papers::simppo::online::{LOAD, world_of};
+use windfall_papers::simppo::{
+    Auxiliary, Method, ReproduceSettings, Results, Team, TeamSettings, reproduce,
+};
+
+use super::Common;
+
+/// SIMPPO: one agent per function, each seeing the others as one, on the simulator.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What a training tick of many agents takes.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Cost {
+    agents: usize,
+    learner_ms_per_tick: f64,
+    simulator_ms_per_tick: f64,
+    bytes_per_agent: usize,
+}
+
+#[derive(Serialize)]
+struct Numbers {
+    #[serde(flatten)]
+    results: Results,
+    cost: Cost,
+}
+
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let common = &arguments.common;
+    let mut settings =
+        if common.quick { ReproduceSettings::quick() } else { ReproduceSettings::new(5) };
+    if let Some(seeds) = common.seeds {
+        settings.seeds = (1..=u64::from(seeds.max(1))).collect();
+    }
+    settings.threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let bar = bar(settings.units());
+    let results = reproduce(&settings, &|units| bar.inc(units));
+    bar.finish_and_clear();
+    let numbers = Numbers { cost: cost(110), results };
+    let text = page::text(&numbers.results);
+    common.deliver(
+        "simppo",
+        &page::page(&numbers.results, numbers.cost, &settings),
+        &text,
+        &numbers,
+    )
+}
+
+fn bar(units: u64) -> ProgressBar {
+    let bar = ProgressBar::new(units);
+    let style = "{bar:32} {percent:>3} %  {human_pos} agent episodes  {per_sec:>14}  {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    bar
+}
+
+/// The learner's own time and the simulator's, tick by tick of one episode with `agents`.
+fn cost(agents: usize) -> Cost {
+    let world = world_of(1, (0..agents as u64).collect(), Split::Training, LOAD);
+    let method = Method::Simppo(Auxiliary::MeanFieldActions);
+    let mut team = Team::new(TeamSettings::new(method, 10), agents, Seed::new(1));
+    let mut env = MultiScaling::new(world.clone(), Seed::new(2));
+    let ticks = world.ticks as usize;
+    let start = Instant::now();
+    team.rehearse(&env, ticks);
+    let learner = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let nobody = vec![None; agents];
+    while !env.is_over() {
+        env.step(&nobody);
+    }
+    let simulator = start.elapsed().as_secs_f64();
+    Cost {
+        agents,
+        learner_ms_per_tick: learner * 1000.0 / ticks as f64,
+        simulator_ms_per_tick: simulator * 1000.0 / ticks as f64,
+        bytes_per_agent: team.bytes() / agents,
+    }
+}

@@ -1,0 +1,45 @@
+//! Environments on the simulator: worlds in which a learner scales functions.
+//!
+//! ```text
+//!   FUNCTIONS  measured service law ([`profile`]) x Azure-like load by the minute ([`pattern`])
+//!       │
+//!       ▼
+//!   WORLD      nodes in virtual time, one tick every 5 s, safeguards between wish and deed ([`world`])
+//!       │
+//!       ├─► windfall/Scaling-v0        one function learns, neighbours follow a rule     ([`scaling`])
+//!       ├─► windfall/MultiScaling-v0   every function has an agent                       ([`multi`])
+//!       └─► classic policies           the same world, the same reward                   ([`classic`])
+//! ```
+//!
+//! | I look for | It is in |
+//! | --- | --- |
+//! | what an action does, which ones are allowed | [`moves`] |
+//! | what a tick pays, term by term | [`reward`] |
+//! | how latency is counted, waiting calls included | [`meter`] |
+//! | which functions and hours are for training, which for testing | [`windfall_rl::Split`], [`pattern`] |
+//! | where an objective comes from | [`knee`] |
+//! | environments by name | [`ENTRIES`] |
+
+mod chain;
+pub mod classic;
+mod entries;
+pub mod knee;
+pub mod meter;
+pub mod moves;
+pub mod multi;
+pub mod oracle;
+pub mod pattern;
+pub mod profile;
+pub mod reward;
+pub mod scaling;
+pub mod traffic;
+pub mod world;
+
+pub use entries::ENTRIES;
+pub use moves::{Move, Moves};
+pub use multi::MultiScaling;
+pub use reward::{Paid, RewardSettings};
+pub use scaling::Scaling;
+pub use traffic::FunctionSetup;
+pub use windfall_rl::Split;
+pub use world::{World, WorldSettings};

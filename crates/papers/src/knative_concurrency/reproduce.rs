@@ -1,0 +1,148 @@
+//! The whole experiment: sweep, best limits, learners.
+
+use rayon::prelude::*;
+use serde::Serialize;
+use windfall_core::Seed;
+use windfall_sim::knative::{KnativeSettings, LoadTestOutcome};
+
+use super::sweep::{Best, SweepPoint, WorkloadSweep};
+use super::trial::{LearnerRow, Trial};
+use super::workloads::{MOST_TELLING, WORKLOADS, Workload};
+use super::{BracketSearch, DEFAULT_LIMIT, LIMITS, LimitLearner, QLearner, test_limit};
+
+/// Load tests that the paper's learner gets.
+pub const Q_LEARNER_TESTS: usize = 600;
+
+/// How much is done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Load tests per limit.
+    pub repetitions: u32,
+    /// Runs per learner.
+    pub seeds: u32,
+    /// Load tests that each learner gets.
+    pub tests: usize,
+    /// Workloads that are swept and learned.
+    pub workloads: Vec<Workload>,
+}
+
+impl Plan {
+    /// As in the paper: ten repetitions, and ten runs of each learner.
+    pub fn full() -> Self {
+        Self { repetitions: 10, seeds: 10, tests: Q_LEARNER_TESTS, workloads: WORKLOADS.to_vec() }
+    }
+
+    /// Three repetitions, three runs, and the three most telling workloads.
+    pub fn quick() -> Self {
+        let is_telling = |workload: &&Workload| MOST_TELLING.contains(&workload.name);
+        let workloads = WORKLOADS.iter().filter(is_telling).copied().collect();
+        Self { repetitions: 3, seeds: 3, workloads, ..Self::full() }
+    }
+
+    /// Load tests that will be simulated.
+    pub fn load_tests(&self) -> u64 {
+        let limits = LIMITS.len() as u64 + 1;
+        2 * self.workloads.len() as u64 * limits * u64::from(self.repetitions)
+    }
+}
+
+/// Everything that came out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reproduction {
+    /// Every limit of every workload.
+    pub sweep: Vec<SweepPoint>,
+    /// The best limit of each.
+    pub best: Vec<Best>,
+    /// Learners on workloads.
+    pub learners: Vec<LearnerRow>,
+    /// The workloads' knobs.
+    pub workloads: Vec<Workload>,
+    /// The platform.
+    pub platform: KnativeSettings,
+    /// Load tests that each run of a learner had.
+    pub load_tests_per_run: usize,
+    /// Mean time that one iteration takes, roll-out included, seconds.
+    pub seconds_per_load_test: f64,
+}
+
+/// Runs the experiment. `progress` is told of every load test.
+pub fn reproduce(plan: &Plan, progress: &(dyn Fn() + Sync)) -> Reproduction {
+    let sweeps: Vec<(WorkloadSweep, Vec<Vec<LoadTestOutcome>>)> = (plan.workloads.iter())
+        .map(|workload| sweep(workload, plan.repetitions, "sweep", progress))
+        .collect();
+    let mut learners = Vec::new();
+    for (swept, _) in &sweeps {
+        // Other tests than the ones that say what is best.
+        let (_, made) = sweep(&swept.workload, plan.repetitions, "learning", progress);
+        learners.extend(learn(swept, &made, plan));
+    }
+    let all = || sweeps.iter().flat_map(|(_, made)| made.iter().flatten());
+    let seconds: f64 = all().map(|test| test.took.as_secs_f64()).sum();
+    Reproduction {
+        sweep: sweeps.iter().flat_map(|(sweep, _)| sweep.points.clone()).collect(),
+        best: sweeps.iter().map(|(sweep, _)| sweep.summary()).collect(),
+        learners,
+        workloads: plan.workloads.clone(),
+        platform: KnativeSettings::default(),
+        load_tests_per_run: plan.tests,
+        seconds_per_load_test: seconds / all().count().max(1) as f64,
+    }
+}
+
+/// Tests every limit of a workload, and the default; the tests of the limits come along.
+fn sweep(
+    workload: &Workload,
+    repetitions: u32,
+    stream: &str,
+    progress: &(dyn Fn() + Sync),
+) -> (WorkloadSweep, Vec<Vec<LoadTestOutcome>>) {
+    let seed = Seed::new(1).stream(stream).stream(workload.name);
+    let limits: Vec<u32> = LIMITS.into_iter().chain([DEFAULT_LIMIT]).collect();
+    let jobs: Vec<(u32, u32)> = limits
+        .iter()
+        .flat_map(|limit| (0..repetitions).map(move |repetition| (*limit, repetition)))
+        .collect();
+    let outcomes: Vec<LoadTestOutcome> = jobs
+        .par_iter()
+        .with_max_len(1)
+        .map(|(limit, repetition)| {
+            let own = seed.member(u64::from(*limit)).member(u64::from(*repetition));
+            let outcome = test_limit(workload, *limit, own);
+            progress();
+            outcome
+        })
+        .collect();
+    let mut made: Vec<Vec<LoadTestOutcome>> =
+        outcomes.chunks(repetitions.max(1) as usize).map(<[_]>::to_vec).collect();
+    let mut points: Vec<SweepPoint> = limits
+        .iter()
+        .zip(&made)
+        .map(|(limit, tests)| SweepPoint::new(workload, *limit, tests))
+        .collect();
+    let default = points.pop().unwrap_or_else(|| SweepPoint::new(workload, DEFAULT_LIMIT, &[]));
+    made.truncate(LIMITS.len());
+    (WorkloadSweep { workload: *workload, points, default }, made)
+}
+
+/// All learners on one workload.
+fn learn(sweep: &WorkloadSweep, made: &[Vec<LoadTestOutcome>], plan: &Plan) -> Vec<LearnerRow> {
+    let seed = Seed::new(1).stream("learners").stream(sweep.workload.name);
+    let trials = |fresh: &dyn Fn(Seed) -> Box<dyn LimitLearner>| -> Vec<Trial> {
+        (0..u64::from(plan.seeds))
+            .map(|run| {
+                let own = seed.member(run);
+                let mut learner = fresh(own.stream("learner"));
+                Trial::play(learner.as_mut(), made, plan.tests, own.stream("tests"))
+            })
+            .collect()
+    };
+    let q_learner = trials(&|seed| Box::new(QLearner::new(seed)));
+    let bracket = trials(&|_| Box::new(BracketSearch::default()));
+    vec![
+        LearnerRow::new("q-learning", sweep, &q_learner),
+        LearnerRow::new("bracket-search", sweep, &bracket),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

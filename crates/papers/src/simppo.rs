@@ -1,0 +1,34 @@
+//! SIMPPO (SoCC 2022): one PPO agent per function, each seeing the rest of the world as one virtual agent.
+//!
+//! ```text
+//!            agent 1 ─┐
+//!            agent 2 ─┤ mean over the others, over live ones only          actor, critic of agent i
+//!              ...    ├──────────────► auxiliary state ──────┐             ┌──────────────────────┐
+//!            agent N ─┘                                      └─► row of i ─►  moves of function i
+//!                                     own state (7 numbers) ───►           └──────────────────────┘
+//! ```
+//!
+//! The row's width does not depend on the number of agents, so functions can come and go and a policy
+//! trained among few is a warm start among many.
+//!
+//! | I look for | It is in |
+//! | --- | --- |
+//! | what an agent is told of the others | [`auxiliary`] |
+//! | agents that act and learn together: S-RL, MAPPO, SIMPPO, residual | [`team`] |
+//! | lost transitions, leases, holding and falling back | [`faults`] |
+//! | training and the table of online performance | [`online`] |
+//! | from 5 to 110 functions | [`growth`] |
+//! | chains of functions | [`chain`] |
+//! | the whole experiment | [`reproduce()`] |
+
+pub mod auxiliary;
+pub mod chain;
+pub mod faults;
+pub mod growth;
+pub mod online;
+mod reproduce;
+pub mod team;
+
+pub use auxiliary::Auxiliary;
+pub use reproduce::{LoadRow, ReproduceSettings, Results, reproduce};
+pub use team::{Method, Team, TeamSettings};

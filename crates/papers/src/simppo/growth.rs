@@ -1,0 +1,137 @@
+//! From few functions to many: what is lost when newcomers arrive, and how long it takes to make it good.
+//!
+//! ```text
+//!   trained among N ─► newcomers take over a neighbour's weights ─► test before any learning: FIRST
+//!                   ─► episodes of training until the reward is stable ─► test again: STABLE
+//!   drop = (STABLE - FIRST) / STABLE, on the same test episodes
+//! ```
+//!
+//! Stable: the mean reward of the last five episodes is within 1 % of that of the five before. The drop is
+//! measured against what the team can have at its new size, since other functions have other rewards.
+
+use serde::{Deserialize, Serialize};
+use windfall_core::Seed;
+use windfall_env::Split;
+use windfall_env::multi::MultiScaling;
+
+use super::faults::FaultSettings;
+use super::online::{LOAD, world_of};
+use super::team::{Team, TeamSettings};
+
+/// One step of growth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GrowthStep {
+    /// Functions after it.
+    pub functions: usize,
+    /// Reward lost at the moment of growth, percent.
+    pub drop_percent: f64,
+    /// The same of the functions that were there before, against before, percent.
+    pub incumbents_drop_percent: f64,
+    /// Episodes of training until stable.
+    pub episodes: u64,
+    /// Whether it became stable within the episodes that were allowed.
+    pub is_stable: bool,
+    /// Test reward right after growth.
+    pub first: f64,
+    /// Test reward once stable.
+    pub stable: f64,
+}
+
+/// Episodes that are compared for stability.
+const WINDOW: usize = 5;
+/// How far two windows may be apart.
+const TOLERANCE: f64 = 0.01;
+
+/// How much of growth is tried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrowthSettings {
+    /// Numbers of functions, the first one to be trained from nothing.
+    pub sizes: Vec<usize>,
+    /// Episodes of the first training.
+    pub episodes: u64,
+    /// Most episodes of a retraining.
+    pub most: u64,
+    /// Test episodes.
+    pub tests: u64,
+}
+
+/// Grows a team through all sizes.
+pub fn grow(
+    team: TeamSettings,
+    settings: &GrowthSettings,
+    seed: u64,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Vec<GrowthStep> {
+    let mut steps = Vec::new();
+    let Some((&first, rest)) = settings.sizes.split_first() else { return steps };
+    let stream = Seed::new(seed).stream("simppo-growth");
+    let mut team = Team::new(team, first, Seed::new(seed).stream("growth"));
+    let mut episode = 0;
+    let world = |count: usize, split| world_of(seed, (0..count as u64).collect(), split, LOAD);
+    let mut env = MultiScaling::new(world(first, Split::Training), stream);
+    for _ in 0..settings.episodes {
+        team.train(&mut env, stream.member(episode), FaultSettings::NONE);
+        episode += 1;
+        progress(first as u64);
+    }
+    for &count in rest {
+        let before = test(&mut team, seed, settings.tests);
+        team.grow(count);
+        let after = test(&mut team, seed, settings.tests);
+        let mut env = MultiScaling::new(world(count, Split::Training), stream.member(episode));
+        let mut rewards = Vec::new();
+        while !is_stable(&rewards) && (rewards.len() as u64) < settings.most {
+            let play = team.train(&mut env, stream.member(episode), FaultSettings::NONE);
+            rewards.push(play.mean());
+            episode += 1;
+            progress(count as u64);
+        }
+        let stable = mean(&test(&mut team, seed, settings.tests));
+        let (incumbents, first) = (mean(&after[..before.len()]), mean(&after));
+        steps.push(GrowthStep {
+            functions: count,
+            drop_percent: 100.0 * (stable - first) / stable.abs().max(1e-9),
+            incumbents_drop_percent: 100.0 * (mean(&before) - incumbents)
+                / mean(&before).abs().max(1e-9),
+            episodes: rewards.len() as u64,
+            is_stable: is_stable(&rewards),
+            first,
+            stable,
+        });
+    }
+    steps
+}
+
+/// Rewards of all agents on the test episodes, mean over these.
+fn test(team: &mut Team, seed: u64, tests: u64) -> Vec<f64> {
+    let functions = (0..team.count() as u64).collect();
+    let world = world_of(seed, functions, Split::Test, LOAD);
+    let mut rewards = vec![0.0; team.count()];
+    for episode in 0..tests {
+        let start = Seed::new(seed).stream("simppo-growth-test").member(episode);
+        let mut env = MultiScaling::new(world.clone(), start);
+        let play = team.play(&mut env, None, FaultSettings::NONE, |_| {});
+        for (sum, reward) in rewards.iter_mut().zip(play.rewards) {
+            *sum += reward / tests as f64;
+        }
+    }
+    rewards
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn is_stable(rewards: &[f64]) -> bool {
+    let Some(from) = rewards.len().checked_sub(2 * WINDOW) else { return false };
+    let (before, last) = rewards[from..].split_at(WINDOW);
+    (mean(last) - mean(before)).abs() <= TOLERANCE * mean(before).abs()
+}
+
+#[test]
+fn stable_means_two_windows_alike() {
+    assert!(!is_stable(&[1.0; 9]));
+    assert!(is_stable(&[1.0; 10]));
+    let rising: Vec<f64> = (0..10).map(f64::from).collect();
+    assert!(!is_stable(&rising));
+}

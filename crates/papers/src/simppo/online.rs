@@ -1,0 +1,267 @@
+//! Training, and the table of online performance: every policy on hours that nobody trained on.
+
+use serde::{Deserialize, Serialize};
+use windfall_core::Seed;
+use windfall_env::classic::{Outcome, Scores, drive, driver};
+use windfall_env::multi::{MultiScaling, MultiSettings};
+use windfall_env::profile::TWELVE;
+use windfall_env::{Moves, Split};
+
+use super::faults::FaultSettings;
+use super::team::{Team, TeamSettings};
+
+/// One function under one policy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OnlineRow {
+    /// Which policy.
+    pub policy: String,
+    /// Which function.
+    pub function: String,
+    /// Which seed.
+    pub seed: u64,
+    /// Sum of rewards of an episode, mean over the test episodes.
+    pub reward: f64,
+    /// 99th percentile of latency, milliseconds, mean over the test episodes.
+    pub p99_ms: f64,
+    /// Its objective, milliseconds.
+    pub slo_ms: f64,
+    /// Mean SLO preservation.
+    pub slo_preserved: f64,
+    /// Mean CPU utilisation.
+    pub utilisation: f64,
+    /// Core-seconds held in an episode.
+    pub core_seconds_granted: f64,
+}
+
+/// A policy's reward as training went on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Which policy.
+    pub policy: String,
+    /// Which seed.
+    pub seed: u64,
+    /// Mean over agents of an episode's sum of rewards, episode by episode.
+    pub rewards: Vec<f64>,
+}
+
+/// Sizes of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Functions.
+    pub functions: usize,
+    /// Episodes of training.
+    pub episodes: u64,
+    /// Episodes of the test.
+    pub tests: u64,
+}
+
+/// The world that is trained in, or tested.
+pub fn world_of(seed: u64, functions: Vec<u64>, split: Split, load: f64) -> MultiSettings {
+    let settings = MultiSettings::new(0, Seed::new(seed));
+    // A function alone has a whole node.
+    let nodes = (functions.len() == 1).then_some(1);
+    MultiSettings { functions, split, load, nodes, ..settings }
+}
+
+fn numbers(count: usize) -> Vec<u64> {
+    (0..count as u64).collect()
+}
+
+/// Mean load of the cluster in training and test, unless a sweep says otherwise.
+pub const LOAD: f64 = 0.6;
+
+/// Trains a team and keeps its curve.
+pub fn trained(
+    name: &str,
+    team: TeamSettings,
+    (seed, functions): (u64, Vec<u64>),
+    episodes: u64,
+    progress: &(dyn Fn(u64) + Sync),
+) -> (Team, Curve) {
+    let count = functions.len();
+    let world = world_of(seed, functions, Split::Training, LOAD);
+    let stream = Seed::new(seed).stream("simppo-training");
+    let mut env = MultiScaling::new(world, stream);
+    let mut team = Team::new(team, count, Seed::new(seed).stream(name));
+    let mut rewards = Vec::new();
+    for episode in 0..episodes {
+        let play = team.train(&mut env, stream.member(episode), FaultSettings::NONE);
+        rewards.push(play.mean());
+        progress(count as u64);
+    }
+    (team, Curve { policy: name.to_owned(), seed, rewards })
+}
+
+/// Every function of `seed` alone on its own node, with an agent of its own.
+pub fn isolated(
+    team: &TeamSettings,
+    seed: u64,
+    sizes: Sizes,
+    progress: &(dyn Fn(u64) + Sync),
+) -> (Vec<OnlineRow>, Curve) {
+    let mut rows = Vec::new();
+    let mut mean = vec![0.0; sizes.episodes as usize];
+    for number in 0..sizes.functions as u64 {
+        let (mut team, curve) =
+            trained("isolated", team.clone(), (seed, vec![number]), sizes.episodes, progress);
+        for (mean, reward) in mean.iter_mut().zip(&curve.rewards) {
+            *mean += reward / sizes.functions as f64;
+        }
+        rows.extend(tested("isolated", &mut team, (seed, vec![number]), LOAD, sizes.tests));
+    }
+    (rows, Curve { policy: "isolated".to_owned(), seed, rewards: mean })
+}
+
+/// The seed of a test episode; every policy meets the same ones.
+fn test_episode(seed: u64, episode: u64) -> Seed {
+    Seed::new(seed).stream("simppo-test").member(episode)
+}
+
+/// What a trained team does on the test's hours, without trying things out.
+pub fn tested(
+    name: &str,
+    team: &mut Team,
+    (seed, functions): (u64, Vec<u64>),
+    load: f64,
+    tests: u64,
+) -> Vec<OnlineRow> {
+    let world = world_of(seed, functions, Split::Test, load);
+    let mut all = Vec::new();
+    for episode in 0..tests {
+        let mut env = MultiScaling::new(world.clone(), test_episode(seed, episode));
+        let mut scores = Scores::new(env.world_mut());
+        let reward = world.reward;
+        team.play(&mut env, None, FaultSettings::NONE, |env| scores.tick(env.world(), &reward));
+        all.push(scores.outcomes(env.world()));
+    }
+    rows_of(name, seed, &world, &all)
+}
+
+/// What a classic policy does on the test's hours.
+pub fn classic(name: &str, seed: u64, sizes: Sizes, load: f64) -> Vec<OnlineRow> {
+    let world = world_of(seed, numbers(sizes.functions), Split::Test, load);
+    let mut all = Vec::new();
+    for episode in 0..sizes.tests {
+        let start = test_episode(seed, episode);
+        let mut env = MultiScaling::new(world.clone(), start);
+        let Some(mut policy) = driver(name, &Moves::paper(), world.reward, start) else {
+            return Vec::new();
+        };
+        all.push(drive(env.world_mut(), &mut *policy, &world.reward, world.ticks));
+    }
+    rows_of(name, seed, &world, &all)
+}
+
+fn rows_of(
+    name: &str,
+    seed: u64,
+    world: &MultiSettings,
+    episodes: &[Vec<Outcome>],
+) -> Vec<OnlineRow> {
+    let row = |(index, &number): (usize, &u64)| {
+        let mean = |of: &dyn Fn(&Outcome) -> f64| {
+            episodes.iter().map(|one| of(&one[index])).sum::<f64>() / episodes.len().max(1) as f64
+        };
+        let profile = &TWELVE[(number % TWELVE.len() as u64) as usize];
+        OnlineRow {
+            policy: name.to_owned(),
+            function: profile.name.to_owned(),
+            seed,
+            reward: mean(&|outcome| outcome.reward) * world.ticks as f64,
+            p99_ms: mean(&|outcome| outcome.p99_ms),
+            slo_ms: profile.slo_ms,
+            slo_preserved: mean(&|outcome| outcome.preserved),
+            utilisation: mean(&|outcome| outcome.utilisation),
+            core_seconds_granted: mean(&|outcome| outcome.core_seconds),
+        }
+    };
+    world.functions.iter().enumerate().map(row).collect()
+}
+
+/// The published ratios on our numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ratios {
+    /// SIMPPO's reward over isolated S-RL's; the paper: above 0.908.
+    pub simppo_to_isolated_reward: f64,
+    /// SIMPPO's p99 over isolated S-RL's; the paper: below 1.092.
+    pub simppo_to_isolated_p99: f64,
+    /// S-RL's p99 among others over SIMPPO's; the paper: 2 to 4.4.
+    pub together_to_simppo_p99: f64,
+    /// ENSURE's loss of p99 against isolated S-RL over SIMPPO's; the paper: 21.4.
+    pub ensure_to_simppo_degradation: f64,
+}
+
+impl Ratios {
+    /// From the rows of all policies. p99s are compared function by function and seed by seed, and the
+    /// ratios averaged geometrically, so that no single slow function decides.
+    pub fn of(rows: &[OnlineRow]) -> Self {
+        let reward = |policy: &str| {
+            let of: Vec<f64> =
+                rows.iter().filter(|row| row.policy == policy).map(|row| row.reward).collect();
+            of.iter().sum::<f64>() / of.len().max(1) as f64
+        };
+        let against = |policy: &str| p99_ratio(rows, policy, "isolated");
+        let degradation = |policy: &str| (against(policy) - 1.0).max(0.001);
+        Self {
+            simppo_to_isolated_reward: reward("simppo") / reward("isolated"),
+            simppo_to_isolated_p99: against("simppo"),
+            together_to_simppo_p99: p99_ratio(rows, "s-rl", "simppo"),
+            ensure_to_simppo_degradation: degradation("ensure") / degradation("simppo"),
+        }
+    }
+}
+
+/// Geometric mean of the ratio of two policies' p99s over functions and seeds that have both.
+pub fn p99_ratio(rows: &[OnlineRow], policy: &str, base: &str) -> f64 {
+    let mut logs = Vec::new();
+    for row in rows.iter().filter(|row| row.policy == policy) {
+        let twin = rows.iter().find(|other| {
+            other.policy == base && other.function == row.function && other.seed == row.seed
+        });
+        if let Some(twin) = twin
+            && twin.p99_ms > 0.0
+            && row.p99_ms > 0.0
+        {
+            logs.push((row.p99_ms / twin.p99_ms).ln());
+        }
+    }
+    (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(policy: &str, seed: u64, reward: f64, p99_ms: f64) -> OnlineRow {
+        OnlineRow {
+            policy: policy.to_owned(),
+            function: "ocr".to_owned(),
+            seed,
+            reward,
+            p99_ms,
+            slo_ms: 1000.0,
+            slo_preserved: 1.0,
+            utilisation: 0.5,
+            core_seconds_granted: 1.0,
+        }
+    }
+
+    #[test]
+    fn ratios_by_hand() {
+        let rows = [
+            row("isolated", 1, 100.0, 100.0),
+            row("isolated", 2, 100.0, 400.0),
+            row("simppo", 1, 95.0, 110.0),
+            row("simppo", 2, 95.0, 440.0),
+            row("s-rl", 1, 50.0, 220.0),
+            row("s-rl", 2, 50.0, 1760.0),
+            row("ensure", 1, 50.0, 200.0),
+            row("ensure", 2, 50.0, 800.0),
+        ];
+        let ratios = Ratios::of(&rows);
+        assert!((ratios.simppo_to_isolated_reward - 0.95).abs() < 1e-9);
+        assert!((ratios.simppo_to_isolated_p99 - 1.1).abs() < 1e-9);
+        assert!((ratios.together_to_simppo_p99 - 8f64.sqrt()).abs() < 1e-9);
+        assert!((ratios.ensure_to_simppo_degradation - 10.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,376 @@
+//! The whole experiment: training, online table, sweep over load, growth, faults, chain.
+
+use serde::Serialize;
+use windfall_core::Seed;
+use windfall_env::Split;
+use windfall_env::multi::MultiScaling;
+use windfall_rl::parallel::Workers;
+
+use super::auxiliary::Auxiliary;
+use super::chain::{ChainResult, chain};
+use super::faults::FaultSettings;
+use super::growth::{GrowthSettings, GrowthStep, grow};
+use super::online::{
+    Curve, LOAD, OnlineRow, Ratios, Sizes, classic, isolated, p99_ratio, tested, trained, world_of,
+};
+use super::team::{Method, Team, TeamSettings};
+
+/// The auxiliary state that stands for SIMPPO in the tables.
+pub(crate) const DEFAULT: Auxiliary = Auxiliary::MeanFieldActions;
+
+/// How much is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReproduceSettings {
+    /// Seeds of everything that is random.
+    pub seeds: Vec<u64>,
+    /// Functions of the online table and episodes of training and test.
+    pub sizes: Sizes,
+    /// Seeds of the comparison of auxiliary states.
+    pub variant_seeds: usize,
+    /// Growth.
+    pub growth: GrowthSettings,
+    /// Episodes of the run with faults.
+    pub fault_episodes: u64,
+    /// Threads; results do not depend on them.
+    pub threads: usize,
+}
+
+impl ReproduceSettings {
+    /// The experiment with this many seeds.
+    pub fn new(seeds: u64) -> Self {
+        Self {
+            seeds: (1..=seeds).collect(),
+            sizes: Sizes { functions: 12, episodes: 120, tests: 3 },
+            variant_seeds: 1,
+            growth: GrowthSettings {
+                sizes: vec![5, 10, 20, 40, 80, 110],
+                episodes: 120,
+                most: 60,
+                tests: 2,
+            },
+            fault_episodes: 20,
+            threads: 2,
+        }
+    }
+
+    /// Less of everything.
+    pub fn quick() -> Self {
+        let full = Self::new(1);
+        Self {
+            sizes: Sizes { functions: 12, episodes: 25, tests: 1 },
+            variant_seeds: 1,
+            growth: GrowthSettings { sizes: vec![5, 20, 110], episodes: 20, most: 12, tests: 1 },
+            fault_episodes: 5,
+            ..full
+        }
+    }
+
+    /// Units of progress in all: episodes times agents, about.
+    pub fn units(&self) -> u64 {
+        let jobs = jobs(self).len() as u64;
+        let training = jobs * self.sizes.episodes * self.sizes.functions as u64;
+        let growth: u64 = self.growth.sizes.iter().map(|&count| count as u64 * 15).sum();
+        training + growth + self.fault_episodes * 2 * self.sizes.functions as u64
+    }
+}
+
+/// What happened under faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct FaultResult {
+    /// Reward lost against the same run without faults, percent.
+    pub reward_loss_percent: f64,
+    /// Most ticks in a row in which a function had no decision-maker.
+    pub longest_gap_ticks: u64,
+    /// Choices that were not allowed.
+    pub illegal_actions: u64,
+}
+
+/// One policy at one load of the cluster, trained at the usual one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadRow {
+    /// Mean load of the cores.
+    pub load: f64,
+    /// Which policy.
+    pub policy: String,
+    /// Mean reward of an episode.
+    pub reward: f64,
+    /// Geometric mean of p99 over isolated S-RL's.
+    pub p99_to_isolated: f64,
+}
+
+/// One auxiliary state or switch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariantRow {
+    /// Which.
+    pub variant: String,
+    /// Mean reward of an episode on the test's hours.
+    pub reward: f64,
+    /// Geometric mean of p99 over isolated S-RL's.
+    pub p99_to_isolated: f64,
+    /// Mean reward of the first fifth of training.
+    pub early_reward: f64,
+}
+
+/// Everything that came out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Results {
+    /// Every policy, function and seed.
+    pub online: Vec<OnlineRow>,
+    /// The published ratios.
+    pub ratios: Ratios,
+    /// From few functions to many.
+    pub growth: Vec<GrowthStep>,
+    /// Faults.
+    pub faults: FaultResult,
+    /// A chain.
+    pub chain: ChainResult,
+    /// Training.
+    pub curves: Vec<Curve>,
+    /// Auxiliary states, parameter sharing.
+    pub variants: Vec<VariantRow>,
+    /// Policies at other loads.
+    pub load_sweep: Vec<LoadRow>,
+}
+
+/// One training with all that follows from it.
+#[derive(Clone, Debug)]
+struct Job {
+    name: String,
+    seed: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Isolated,
+    Team(Box<TeamSettings>),
+}
+
+/// What a job brought.
+#[derive(Default)]
+struct Done {
+    rows: Vec<OnlineRow>,
+    curve: Option<Curve>,
+    sweep: Vec<(f64, Vec<OnlineRow>)>,
+    faults: Option<FaultResult>,
+}
+
+/// The loads of the sweep.
+pub(crate) const LOADS: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
+
+fn jobs(settings: &ReproduceSettings) -> Vec<Job> {
+    let episodes = settings.sizes.episodes;
+    let one_each = |method| Kind::Team(Box::new(TeamSettings::new(method, episodes)));
+    let shared = |method| Kind::Team(Box::new(TeamSettings::new(method, episodes).shared()));
+    let mut jobs = Vec::new();
+    for (place, &seed) in settings.seeds.iter().enumerate() {
+        let mut push = |name: &str, kind| jobs.push(Job { name: name.to_owned(), seed, kind });
+        push("simppo", shared(Method::Simppo(DEFAULT)));
+        push("s-rl", one_each(Method::Single));
+        push("mappo", shared(Method::Mappo));
+        push("residual", shared(Method::Residual(DEFAULT)));
+        push("isolated", Kind::Isolated);
+        if place < settings.variant_seeds {
+            for variant in Auxiliary::ALL.into_iter().filter(|variant| *variant != DEFAULT) {
+                push(&format!("simppo, {}", variant.name()), shared(Method::Simppo(variant)));
+            }
+            push("simppo, one network each", one_each(Method::Simppo(DEFAULT)));
+            push("s-rl, one network for all", shared(Method::Single));
+        }
+    }
+    jobs
+}
+
+/// Runs everything. `progress` is told units of [`ReproduceSettings::units`] as they are done.
+pub fn reproduce(settings: &ReproduceSettings, progress: &(dyn Fn(u64) + Sync)) -> Results {
+    let workers = Workers::new(settings.threads);
+    let jobs = jobs(settings);
+    let done = workers.map(&jobs, |job| carry_out(job, settings, progress));
+    let mut results = Results::default();
+    let mut sweep: Vec<(f64, OnlineRow)> = Vec::new();
+    let (mut others, mut other_curves) = (Vec::new(), Vec::new());
+    for (job, done) in jobs.iter().zip(done) {
+        if job.name.contains(',') {
+            others.extend(done.rows);
+            other_curves.extend(done.curve);
+        } else {
+            results.online.extend(done.rows);
+            results.curves.extend(done.curve);
+        }
+        for (load, rows) in done.sweep {
+            sweep.extend(rows.into_iter().map(|row| (load, row)));
+        }
+        if job.seed == settings.seeds[0]
+            && let Some(faults) = done.faults
+        {
+            results.faults = faults;
+        }
+    }
+    for &seed in &settings.seeds {
+        for name in ["ensure", "hpa", "queueing", "fixed", "oracle", "random"] {
+            results.online.extend(classic(name, seed, settings.sizes, LOAD));
+            if seed == settings.seeds[0] {
+                for load in LOADS {
+                    let rows = classic(name, seed, settings.sizes, load);
+                    sweep.extend(rows.into_iter().map(|row| (load, row)));
+                }
+            }
+        }
+    }
+    results.ratios = Ratios::of(&results.online);
+    results.variants = variants(&results, &others, &other_curves);
+    results.load_sweep = load_rows(&results.online, &sweep);
+    let episodes = settings.growth.episodes + 5 * settings.growth.most;
+    let team = TeamSettings::new(Method::Simppo(DEFAULT), episodes).shared();
+    results.growth = grow(team, &settings.growth, settings.seeds[0], progress);
+    results.chain = chain(&settings.seeds, 200, progress);
+    results
+}
+
+fn carry_out(job: &Job, settings: &ReproduceSettings, progress: &(dyn Fn(u64) + Sync)) -> Done {
+    let sizes = settings.sizes;
+    let team = match &job.kind {
+        Kind::Isolated => {
+            let team = TeamSettings::new(Method::Single, sizes.episodes);
+            let (rows, curve) = isolated(&team, job.seed, sizes, progress);
+            return Done { rows, curve: Some(curve), ..Done::default() };
+        }
+        Kind::Team(team) => team,
+    };
+    let functions: Vec<u64> = (0..sizes.functions as u64).collect();
+    let who = (job.seed, functions.clone());
+    let (mut team, curve) =
+        trained(&job.name, (**team).clone(), who.clone(), sizes.episodes, progress);
+    let rows = tested(&job.name, &mut team, who.clone(), LOAD, sizes.tests);
+    let is_first = job.seed == settings.seeds[0];
+    let mut done = Done { rows, curve: Some(curve), ..Done::default() };
+    if is_first && !job.name.contains(',') {
+        for load in LOADS {
+            let rows = tested(&job.name, &mut team, who.clone(), load, sizes.tests);
+            done.sweep.push((load, rows));
+        }
+    }
+    if is_first && job.name == "simppo" {
+        done.faults = Some(with_faults(&team, job.seed, settings, progress));
+    }
+    done
+}
+
+/// The same team goes on learning twice from where it is: with and without faults.
+fn with_faults(
+    team: &Team,
+    seed: u64,
+    settings: &ReproduceSettings,
+    progress: &(dyn Fn(u64) + Sync),
+) -> FaultResult {
+    let functions = (0..settings.sizes.functions as u64).collect();
+    let world = world_of(seed, functions, Split::Test, LOAD);
+    let stream = Seed::new(seed).stream("simppo-faults");
+    let run = |faults: FaultSettings| {
+        let mut team = team.clone();
+        let mut env = MultiScaling::new(world.clone(), stream);
+        let (mut total, mut gap, mut illegal) = (0.0, 0, 0);
+        for episode in 0..settings.fault_episodes {
+            let play = team.train(&mut env, stream.member(episode), faults);
+            total += play.mean();
+            gap = gap.max(play.longest_gap);
+            illegal += play.illegal;
+            progress(settings.sizes.functions as u64);
+        }
+        (total, gap, illegal)
+    };
+    let (whole, _, _) = run(FaultSettings::NONE);
+    let (faulty, longest_gap_ticks, illegal_actions) = run(FaultSettings::PUBLISHED);
+    FaultResult {
+        reward_loss_percent: 100.0 * (whole - faulty) / whole.abs().max(1e-9),
+        longest_gap_ticks,
+        illegal_actions,
+    }
+}
+
+fn mean_reward<'a>(rows: impl Iterator<Item = &'a OnlineRow>) -> f64 {
+    let rewards: Vec<f64> = rows.map(|row| row.reward).collect();
+    rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
+}
+
+/// SIMPPO's variants beside it, each on the seeds it was run with.
+fn variants(results: &Results, others: &[OnlineRow], curves: &[Curve]) -> Vec<VariantRow> {
+    let all: Vec<OnlineRow> = results.online.iter().chain(others).cloned().collect();
+    let mut names: Vec<&str> = vec!["simppo"];
+    for row in others {
+        if !names.contains(&row.policy.as_str()) {
+            names.push(&row.policy);
+        }
+    }
+    let early = |name: &str| {
+        let all = results.curves.iter().chain(curves).filter(|curve| curve.policy == name);
+        let firsts: Vec<f64> = all
+            .flat_map(|curve| curve.rewards[..curve.rewards.len().div_ceil(5)].iter().copied())
+            .collect();
+        firsts.iter().sum::<f64>() / firsts.len().max(1) as f64
+    };
+    let variant = |name: &&str| VariantRow {
+        variant: if *name == "simppo" {
+            format!("simppo, {}, one network for all", DEFAULT.name())
+        } else {
+            (*name).to_owned()
+        },
+        reward: mean_reward(all.iter().filter(|row| row.policy == *name)),
+        p99_to_isolated: p99_ratio(&all, name, "isolated"),
+        early_reward: early(name),
+    };
+    names.iter().map(variant).collect()
+}
+
+fn load_rows(online: &[OnlineRow], sweep: &[(f64, OnlineRow)]) -> Vec<LoadRow> {
+    let mut rows = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for (_, row) in sweep {
+        if !names.contains(&row.policy.as_str()) {
+            names.push(&row.policy);
+        }
+    }
+    for load in LOADS {
+        for name in &names {
+            let of = sweep.iter().filter(|(at, row)| *at == load && row.policy == *name);
+            let mut at_load: Vec<OnlineRow> = of.map(|(_, row)| row.clone()).collect();
+            let reward = mean_reward(at_load.iter());
+            at_load.extend(online.iter().filter(|row| row.policy == "isolated").cloned());
+            rows.push(LoadRow {
+                load,
+                policy: (*name).to_owned(),
+                reward,
+                p99_to_isolated: p99_ratio(&at_load, name, "isolated"),
+            });
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_and_two_find_the_same() {
+        let small = |threads| {
+            let mut settings = ReproduceSettings::quick();
+            settings.sizes = Sizes { functions: 3, episodes: 1, tests: 1 };
+            settings.variant_seeds = 0;
+            settings.growth = GrowthSettings { sizes: vec![2, 3], episodes: 1, most: 1, tests: 1 };
+            settings.fault_episodes = 1;
+            settings.threads = threads;
+            serde_json::to_string(&reproduce(&settings, &|_| {})).unwrap()
+        };
+        let text = small(1);
+        assert_eq!(text, small(2));
+        for key in [
+            "\"online\"",
+            "\"simppo_to_isolated_p99\"",
+            "\"longest_gap_ticks\"",
+            "\"objective_ms\"",
+        ] {
+            assert!(text.contains(key), "{key} is missing");
+        }
+    }
+}

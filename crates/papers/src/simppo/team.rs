@@ -1,0 +1,502 @@
+//! Agents that act in one world and learn from it, one network each or one for all.
+//!
+//! | method | actor sees | critic sees | acts |
+//! | --- | --- | --- | --- |
+//! | S-RL | itself | itself | the published moves |
+//! | MAPPO | itself | itself and everybody's rows | the published moves |
+//! | SIMPPO | itself and the virtual agent | the same | the published moves |
+//! | residual | itself and the virtual agent | the same | corrects the queueing rule: instances -1 0 1, CPU -1 0 1, memory -1 0 1 |
+
+use serde::Serialize;
+use windfall_core::{Decision, Seed};
+use windfall_env::classic::{Driver, Staffed, Steady, goal_of, own_target, target_of};
+use windfall_env::moves::{Move, Moves, Range, Wish};
+use windfall_env::multi::MultiScaling;
+use windfall_rl::algorithms::ppo::{PpoAgent, PpoSettings, Segment};
+use windfall_rl::random::Draw;
+use windfall_rl::schedule::Schedule;
+
+use super::auxiliary::{Auxiliary, Field, OWN, Told};
+use super::faults::{Decider, FaultSettings, Faults};
+
+/// How agents learn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Every agent for itself.
+    Single,
+    /// A critic that sees everybody.
+    Mappo,
+    /// The rest of the world as one virtual agent.
+    Simppo(Auxiliary),
+    /// SIMPPO on top of the queueing rule.
+    Residual(Auxiliary),
+}
+
+impl Method {
+    fn auxiliary(self) -> Auxiliary {
+        match self {
+            Self::Single | Self::Mappo => Auxiliary::None,
+            Self::Simppo(auxiliary) | Self::Residual(auxiliary) => auxiliary,
+        }
+    }
+
+    fn is_residual(self) -> bool {
+        matches!(self, Self::Residual(_))
+    }
+}
+
+/// Settings of a [`Team`].
+#[derive(Clone, Debug)]
+pub struct TeamSettings {
+    /// How agents learn.
+    pub method: Method,
+    /// One network for all.
+    pub is_shared: bool,
+    /// Newcomers begin with the weights of an agent that is there.
+    pub warm_start: bool,
+    /// Of every agent.
+    pub ppo: PpoSettings,
+}
+
+impl TeamSettings {
+    /// One network per agent, PPO with its details on, for `episodes` of training.
+    pub fn new(method: Method, episodes: u64) -> Self {
+        let ppo = PpoSettings {
+            iterations: episodes,
+            epochs: 6,
+            minibatch: 100,
+            discount: 0.95,
+            entropy: Schedule::linear(0.02, 0.002),
+            learning_rate: Schedule::linear(1.5e-3, 3e-4),
+            hidden: vec![64, 64],
+            ..PpoSettings::default()
+        };
+        Self { method, is_shared: false, warm_start: true, ppo }
+    }
+
+    /// The same with one network for all.
+    pub fn shared(mut self) -> Self {
+        self.is_shared = true;
+        self.ppo.minibatch = 400;
+        self
+    }
+}
+
+/// What came of an episode.
+#[derive(Clone, Debug, Default)]
+pub struct Play {
+    /// Sum of rewards of each agent.
+    pub rewards: Vec<f64>,
+    /// Choices that were not allowed.
+    pub illegal: u64,
+    /// Most ticks in a row without a decision-maker.
+    pub longest_gap: u64,
+    segments: Vec<Vec<Segment>>,
+}
+
+impl Play {
+    /// Mean over the agents of their sums of rewards.
+    pub fn mean(&self) -> f64 {
+        self.rewards.iter().sum::<f64>() / self.rewards.len().max(1) as f64
+    }
+}
+
+/// Agents of one world.
+#[derive(Clone, Debug)]
+pub struct Team {
+    settings: TeamSettings,
+    agents: Vec<PpoAgent>,
+    count: usize,
+    moves: Moves,
+    seed: Seed,
+}
+
+/// What one tick asks of the team, in room that is kept.
+#[derive(Default)]
+struct Tick {
+    rows: Vec<f32>,
+    critic_rows: Vec<f32>,
+    allowed: Vec<bool>,
+    chosen: Vec<Option<usize>>,
+    logs: Vec<f32>,
+    deciders: Vec<Decider>,
+}
+
+impl Team {
+    /// A team of `count` that knows nothing.
+    pub fn new(settings: TeamSettings, count: usize, seed: Seed) -> Self {
+        let moves = if settings.method.is_residual() { corrections() } else { Moves::paper() };
+        let mut team = Self { settings, agents: Vec::new(), count, moves, seed };
+        let networks = if team.settings.is_shared { 1 } else { count };
+        for index in 0..networks {
+            let agent = team.fresh(index);
+            team.agents.push(agent);
+        }
+        team
+    }
+
+    fn fresh(&self, index: usize) -> PpoAgent {
+        let (inputs, critic) = (self.inputs(), self.critic_inputs());
+        let seed = self.seed.stream("agents").member(index as u64);
+        let settings = self.settings.ppo.clone();
+        let mut agent = PpoAgent::new(settings, inputs, critic, self.moves.count(), seed);
+        // To begin with, most ticks change nothing: a walk at random over all knobs ends in places from which
+        // little is learned. A residual begins as its rule, nine times of ten without a correction.
+        agent.prefer(0, if self.settings.method.is_residual() { 5.5 } else { 2.0 });
+        agent
+    }
+
+    fn inputs(&self) -> usize {
+        OWN + self.settings.method.auxiliary().width()
+    }
+
+    fn critic_inputs(&self) -> usize {
+        match self.settings.method {
+            Method::Mappo => OWN * (self.count + 1),
+            Method::Single | Method::Simppo(_) | Method::Residual(_) => self.inputs(),
+        }
+    }
+
+    /// Number of agents.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Bytes of all networks with their optimisers.
+    pub fn bytes(&self) -> usize {
+        self.agents.iter().map(PpoAgent::bytes).sum()
+    }
+
+    /// The team with newcomers, up to `count`. A newcomer takes over the weights of the agent of the same
+    /// kind of function twelve places before it, else of another, or begins afresh.
+    pub fn grow(&mut self, count: usize) {
+        let before = self.agents.len();
+        self.count = count;
+        if self.settings.is_shared {
+            return;
+        }
+        for index in before..count {
+            let donor = if index >= 12 { index - 12 } else { index % before.max(1) };
+            let agent = if self.settings.warm_start && before > 0 {
+                self.agents[donor].clone()
+            } else {
+                self.fresh(index)
+            };
+            self.agents.push(agent);
+        }
+    }
+
+    fn network(&mut self, agent: usize) -> &mut PpoAgent {
+        let place = if self.settings.is_shared { 0 } else { agent };
+        &mut self.agents[place]
+    }
+
+    /// Plays the rest of an episode. With `draws` agents try things and what happened is kept for
+    /// [`Team::learn`]; without, each does what it thinks best.
+    pub fn play(
+        &mut self,
+        env: &mut MultiScaling,
+        draws: Option<Seed>,
+        faults: FaultSettings,
+        mut after_tick: impl FnMut(&MultiScaling),
+    ) -> Play {
+        let (count, episode_ticks) = (env.agents(), env.settings().ticks);
+        let mut faults = Faults::new(faults, count, episode_ticks, draws.unwrap_or(Seed::new(0)));
+        let mut draw = draws.map(|seed| Draw::new(seed.stream("actions")));
+        let mut told = vec![Told::default(); count];
+        let (mut field, mut tick) = (Field::default(), Tick::default());
+        let mut rule: Box<dyn Driver> = Box::new(Steady::new(Box::new(Staffed::new())));
+        let mut play = Play { rewards: vec![0.0; count], ..Play::default() };
+        play.segments = vec![vec![Segment::default()]; count];
+        while !env.is_over() {
+            let now = env.world().ticks();
+            tick.deciders.clear();
+            tick.deciders.extend((0..count).map(|agent| faults.decider(agent, now)));
+            self.tell(env, &tick.deciders, &faults, &mut told);
+            field.gather(&told, count);
+            self.look(env, &told, &field, &mut tick);
+            self.choose(&mut tick, draw.as_mut());
+            let wished = rule.decide(env.world());
+            let before: Vec<Wish> = (0..count).map(|agent| env.world().wish(agent)).collect();
+            let done = self.carry_out(env, &tick, &wished, &mut play);
+            for agent in 0..count {
+                let (from, to) = (before[agent], env.world().wish(agent));
+                told[agent].horizontal = to.instances as f32 - from.instances as f32;
+                told[agent].vertical = (to.cpu as f32 - from.cpu as f32) / 128.0
+                    + (to.memory as f32 - from.memory as f32) / 64.0;
+                let reward = env_reward(env, agent);
+                play.rewards[agent] += reward;
+                if draw.is_some() && tick.deciders[agent] == Decider::Agent {
+                    self.keep(agent, (&tick, done[agent], reward), &mut faults, &mut play);
+                }
+            }
+            after_tick(env);
+        }
+        play.longest_gap = faults.longest_gap();
+        if draws.is_some() {
+            self.close(env, &told, &mut play);
+        }
+        play
+    }
+
+    /// Every agent that can tells its row; a silent one's last row counts while its lease lasts.
+    fn tell(&self, env: &MultiScaling, deciders: &[Decider], faults: &Faults, told: &mut [Told]) {
+        let world = env.world();
+        let capacity = f64::from(world.settings().nodes) * world.settings().node.cpu.cores();
+        for (agent, told) in told.iter_mut().enumerate() {
+            told.is_live = world.is_active(agent) && faults.has_lease(agent);
+            if deciders[agent] == Decider::Agent {
+                env.write_row(agent, &mut told.row);
+                let wish = world.wish(agent);
+                told.held = (f64::from(wish.instances * wish.cpu) * 1e-3 / capacity) as f32;
+            }
+        }
+    }
+
+    /// Rows and masks of all agents.
+    fn look(&self, env: &MultiScaling, told: &[Told], field: &Field, tick: &mut Tick) {
+        let (inputs, critic, actions) = (self.inputs(), self.critic_inputs(), self.moves.count());
+        let count = env.agents();
+        tick.rows.resize(count * inputs, 0.0);
+        tick.critic_rows.resize(count * critic, 0.0);
+        tick.allowed.resize(count * actions, false);
+        let everybody: Vec<f32> = if self.settings.method == Method::Mappo {
+            told.iter().flat_map(|told| told.row).collect()
+        } else {
+            Vec::new()
+        };
+        for agent in 0..count {
+            let row = &mut tick.rows[agent * inputs..(agent + 1) * inputs];
+            env.write_row(agent, &mut row[..OWN]);
+            field.write(self.settings.method.auxiliary(), agent, &mut row[OWN..]);
+            let central = &mut tick.critic_rows[agent * critic..(agent + 1) * critic];
+            if everybody.is_empty() {
+                central.copy_from_slice(row);
+            } else {
+                central[..OWN].copy_from_slice(&row[..OWN]);
+                central[OWN..].copy_from_slice(&everybody);
+            }
+            let allowed = &mut tick.allowed[agent * actions..(agent + 1) * actions];
+            if self.settings.method.is_residual() {
+                allow_corrections(&self.moves, env, agent, allowed);
+            } else {
+                env.write_mask(agent, allowed);
+            }
+        }
+    }
+
+    fn choose(&mut self, tick: &mut Tick, mut draw: Option<&mut Draw>) {
+        let (inputs, actions) = (self.inputs(), self.moves.count());
+        tick.chosen.clear();
+        tick.logs.clear();
+        for agent in 0..tick.deciders.len() {
+            if tick.deciders[agent] != Decider::Agent {
+                tick.chosen.push(None);
+                tick.logs.push(0.0);
+                continue;
+            }
+            let row = &tick.rows[agent * inputs..(agent + 1) * inputs];
+            let allowed = &tick.allowed[agent * actions..(agent + 1) * actions];
+            let (action, log) = self.network(agent).act(row, allowed, draw.as_deref_mut());
+            tick.chosen.push(Some(action));
+            tick.logs.push(log);
+        }
+    }
+
+    /// Carries out what was chosen; where nobody could choose for too long, what the rule wishes. Returns
+    /// the moves that were done.
+    fn carry_out(
+        &mut self,
+        env: &mut MultiScaling,
+        tick: &Tick,
+        wished: &Decision,
+        play: &mut Play,
+    ) -> Vec<usize> {
+        let range = env.world().settings().range;
+        let mut decision = Decision::default();
+        let mut illegal = 0;
+        let mut allowed = vec![false; self.moves.count()];
+        let before: Vec<Wish> = (0..env.agents()).map(|agent| env.world().wish(agent)).collect();
+        for (agent, &now) in before.iter().enumerate() {
+            let goal = goal_of(&own_target(wished, agent), now);
+            let wish = match (tick.deciders[agent], tick.chosen[agent]) {
+                (Decider::Nobody, _) | (Decider::Agent, None) => now,
+                (Decider::Fallback, _) => Wish { instances: goal.instances, ..now },
+                (Decider::Agent, Some(action)) if self.settings.method.is_residual() => {
+                    corrected(self.moves.list()[action], now, goal, range)
+                }
+                (Decider::Agent, Some(action)) => {
+                    env.write_mask(agent, &mut allowed);
+                    illegal += u64::from(!allowed[action]);
+                    self.moves.list()[action].apply(now, range).unwrap_or(now)
+                }
+            };
+            decision.targets.push(target_of(agent, steady(env, agent, wish, self.settings.method)));
+        }
+        env.step_freely(&decision);
+        play.illegal += illegal;
+        let done = |(agent, &from): (usize, &Wish)| {
+            let chosen = tick.chosen[agent].unwrap_or(0);
+            if self.settings.method.is_residual() {
+                chosen
+            } else {
+                self.moves.between(from, env.world().wish(agent), range)
+            }
+        };
+        before.iter().enumerate().map(done).collect()
+    }
+
+    /// Sends one transition to the learner. What was done counts, not what was wished for.
+    fn keep(
+        &mut self,
+        agent: usize,
+        (tick, done, reward): (&Tick, usize, f64),
+        faults: &mut Faults,
+        play: &mut Play,
+    ) {
+        let (inputs, critic, actions) = (self.inputs(), self.critic_inputs(), self.moves.count());
+        let Some(number) = faults.send(agent) else { return };
+        let row = &tick.rows[agent * inputs..(agent + 1) * inputs];
+        let critic_row = &tick.critic_rows[agent * critic..(agent + 1) * critic];
+        let allowed = &tick.allowed[agent * actions..(agent + 1) * actions];
+        let segments = &mut play.segments[agent];
+        if !faults.follows(agent, number)
+            && let Some(broken) = segments.last_mut()
+        {
+            broken.last = critic_row.to_vec();
+            segments.push(Segment::default());
+        }
+        let log = if tick.chosen[agent] == Some(done) {
+            tick.logs[agent]
+        } else {
+            self.network(agent).log_probability(row, allowed, done)
+        };
+        if log < -1e20 {
+            return;
+        }
+        let segment = segments.last_mut().expect("there is always one");
+        segment.rows.extend_from_slice(row);
+        segment.critic_rows.extend_from_slice(critic_row);
+        segment.allowed.extend_from_slice(allowed);
+        segment.actions.push(done);
+        segment.log_probabilities.push(log);
+        segment.rewards.push(reward as f32);
+    }
+
+    /// The state after the last step, from which the value of what follows is read.
+    fn close(&self, env: &MultiScaling, told: &[Told], play: &mut Play) {
+        let (mut field, mut tick) = (Field::default(), Tick::default());
+        field.gather(told, told.len());
+        self.look(env, told, &field, &mut tick);
+        let critic = self.critic_inputs();
+        for (agent, segments) in play.segments.iter_mut().enumerate() {
+            if let Some(last) = segments.last_mut() {
+                last.last = tick.critic_rows[agent * critic..(agent + 1) * critic].to_vec();
+            }
+        }
+    }
+
+    /// Learns from an episode that was played with draws.
+    pub fn learn(&mut self, play: &Play) {
+        if self.settings.is_shared {
+            let all: Vec<Segment> = play.segments.iter().flatten().cloned().collect();
+            self.agents[0].learn(&all);
+        } else {
+            for (agent, segments) in self.agents.iter_mut().zip(&play.segments) {
+                agent.learn(segments);
+            }
+        }
+    }
+
+    /// Everything a training of `ticks` takes beside the world itself, which stands still: rows, choices,
+    /// transitions, one update. For benchmarks.
+    pub fn rehearse(&mut self, env: &MultiScaling, ticks: usize) {
+        let count = env.agents();
+        let mut faults = Faults::new(FaultSettings::NONE, count, ticks as u64, Seed::new(0));
+        let mut draw = Draw::new(self.seed.stream("rehearsal"));
+        let mut told = vec![Told::default(); count];
+        let (mut field, mut tick) = (Field::default(), Tick::default());
+        let mut play = Play { rewards: vec![0.0; count], ..Play::default() };
+        play.segments = vec![vec![Segment::default()]; count];
+        tick.deciders = vec![Decider::Agent; count];
+        for _ in 0..ticks {
+            self.tell(env, &tick.deciders, &faults, &mut told);
+            field.gather(&told, count);
+            self.look(env, &told, &field, &mut tick);
+            self.choose(&mut tick, Some(&mut draw));
+            for agent in 0..count {
+                let done = tick.chosen[agent].unwrap_or(0);
+                self.keep(agent, (&tick, done, draw.unit()), &mut faults, &mut play);
+            }
+        }
+        self.close(env, &told, &mut play);
+        self.learn(&play);
+    }
+
+    /// Plays one episode and learns from it; the mean over agents of their sums of rewards.
+    pub fn train(&mut self, env: &mut MultiScaling, seed: Seed, faults: FaultSettings) -> Play {
+        env.reset(seed);
+        let play = self.play(env, Some(seed), faults, |_| {});
+        self.learn(&play);
+        play
+    }
+}
+
+fn env_reward(env: &MultiScaling, agent: usize) -> f64 {
+    if env.world().is_active(agent) {
+        env.settings().reward.pay(&env.world().earned(agent)).total()
+    } else {
+        0.0
+    }
+}
+
+/// The residual's moves: the first changes nothing of what the rule wishes.
+fn corrections() -> Moves {
+    let mut list = Vec::new();
+    for instances in [0, 1, -1] {
+        for cpu in [0, 1, -1] {
+            for memory in [0, 1, -1] {
+                list.push(Move { instances, cpu, memory });
+            }
+        }
+    }
+    Moves::of(list)
+}
+
+/// The rule's wish with a correction, within the range.
+fn corrected(step: Move, now: Wish, goal: Wish, range: Range) -> Wish {
+    let turn = |value: u32, steps: i32, (least, most): (u32, u32)| {
+        let new = i64::from(value) + i64::from(steps);
+        new.clamp(i64::from(least), i64::from(most)) as u32
+    };
+    Wish {
+        instances: turn(goal.instances, step.instances, range.instances),
+        cpu: turn(now.cpu, step.cpu * 128, range.cpu),
+        memory: turn(now.memory, step.memory * 64, range.memory),
+    }
+}
+
+/// Sizes must stay in their range; instances are clamped.
+fn allow_corrections(moves: &Moves, env: &MultiScaling, agent: usize, allowed: &mut [bool]) {
+    let (wish, range) = (env.world().wish(agent), env.world().settings().range);
+    let inside = |value: u32, steps: i32, size: u32, (least, most): (u32, u32)| {
+        let new = i64::from(value) + i64::from(steps) * i64::from(size);
+        steps == 0 || (i64::from(least)..=i64::from(most)).contains(&new)
+    };
+    for (step, allowed) in moves.list().iter().zip(allowed) {
+        *allowed = inside(wish.cpu, step.cpu, 128, range.cpu)
+            && inside(wish.memory, step.memory, 64, range.memory);
+    }
+}
+
+/// A residual's wish does not turn back at once: its rule does not know what that costs.
+fn steady(env: &MultiScaling, agent: usize, wish: Wish, method: Method) -> Wish {
+    let now = env.world().wish(agent);
+    let goes = wish.instances.cmp(&now.instances) as i32;
+    if method.is_residual() && goes * env.world().turned(agent) < 0 {
+        Wish { instances: now.instances, ..wish }
+    } else {
+        wish
+    }
+}

@@ -1,0 +1,341 @@
+//! PPO without its own environments: for callers that play themselves, such as many agents in one world.
+//!
+//! The caller asks [`PpoAgent::act`] at every step, keeps what happened in [`Segment`]s, and hands them to
+//! [`PpoAgent::learn`]. Actor and critic may see different rows: a central critic sees everybody's. A clone is
+//! a warm start: weights, optimiser and normalisation.
+
+use windfall_core::Seed;
+
+use super::eight_choices::EightChoices;
+use super::loss::{Loss, centre_and_scale, value_rows};
+use super::{AdvantageNormalisation, Batch, Half, PpoSettings, Sums, standardise};
+use crate::advantages::{StepEnd, ValuedStep, advantages};
+use crate::categorical::Choice;
+use crate::categorical::best;
+use crate::net::Activations;
+use crate::net::kernels::sum_of_squares;
+use crate::normalise::{Moments, Scaling};
+use crate::random::Draw;
+
+/// Consecutive steps of one agent. Where a step was lost, one segment ends and the next begins.
+#[derive(Clone, Debug, Default)]
+pub struct Segment {
+    /// What the actor saw, row after row.
+    pub rows: Vec<f32>,
+    /// What the critic saw, row after row.
+    pub critic_rows: Vec<f32>,
+    /// Which actions were allowed.
+    pub allowed: Vec<bool>,
+    /// What was done.
+    pub actions: Vec<usize>,
+    /// With which log-probability.
+    pub log_probabilities: Vec<f32>,
+    /// What it paid.
+    pub rewards: Vec<f32>,
+    /// What the critic sees after the last step: worlds of services go on.
+    pub last: Vec<f32>,
+}
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Learned {
+    /// Samples learned from.
+    pub samples: usize,
+    /// Mean entropy of the last epoch.
+    pub entropy: f64,
+    /// Mean KL divergence of the last epoch.
+    pub kl: f64,
+}
+
+/// Actor and critic of one agent, or of many that share them.
+#[derive(Clone, Debug)]
+pub struct PpoAgent {
+    settings: PpoSettings,
+    seed: Seed,
+    actor: Half,
+    critic: Half,
+    observations: Moments,
+    critic_observations: Moments,
+    returns: Moments,
+    choice: Choice,
+    choices: EightChoices,
+    /// Of the actor's rows, as of the last update.
+    scaling: Scaling,
+    row: Vec<f32>,
+    room: Activations,
+    updates: u64,
+}
+
+impl PpoAgent {
+    /// An agent that knows nothing. `updates` of the settings' iterations are what its schedules count.
+    pub fn new(
+        settings: PpoSettings,
+        inputs: usize,
+        critic_inputs: usize,
+        actions: usize,
+        seed: Seed,
+    ) -> Self {
+        let actor = settings.network(inputs, actions, 0.01, seed.stream("actor"));
+        let critic = settings.network(critic_inputs, 1, 1.0, seed.stream("critic"));
+        Self {
+            seed,
+            room: actor.activations(1),
+            actor: Half::new(actor, &settings),
+            critic: Half::new(critic, &settings),
+            observations: Moments::new(inputs),
+            critic_observations: Moments::new(critic_inputs),
+            returns: Moments::new(1),
+            choice: Choice::new(actions),
+            choices: EightChoices::new(actions),
+            scaling: Moments::new(inputs).scaling(),
+            row: vec![0.0; inputs],
+            updates: 0,
+            settings,
+        }
+    }
+
+    /// Makes `action` the likely one before anything is learned, by a bias of its logit.
+    pub fn prefer(&mut self, action: usize, bias: f32) {
+        let network = &mut self.actor.network;
+        let last = network.depth() - 1;
+        let (weight, mut biases) = network.layer_of(network.parameters(), last);
+        biases[action] += bias;
+        let mut flat = network.parameters().to_vec();
+        network.set_layer_of(&mut flat, last, &weight, &biases);
+        network.parameters_mut().copy_from_slice(&flat);
+    }
+
+    /// Chooses: by probability if there are draws, else the most likely. Also the log-probability.
+    pub fn act(&mut self, row: &[f32], allowed: &[bool], draw: Option<&mut Draw>) -> (usize, f32) {
+        self.consider(row, allowed);
+        let action = match draw {
+            Some(draw) => self.choice.sample(draw),
+            None => best(self.room.output(0), allowed),
+        };
+        (action, self.choice.log_probabilities()[action])
+    }
+
+    /// The log-probability of `action`: needed where another one was carried out than was chosen.
+    pub fn log_probability(&mut self, row: &[f32], allowed: &[bool], action: usize) -> f32 {
+        self.consider(row, allowed);
+        self.choice.log_probabilities()[action]
+    }
+
+    fn consider(&mut self, row: &[f32], allowed: &[bool]) {
+        self.scaling.apply(row, &mut self.row);
+        self.actor.network.forward(&self.row, &mut self.room);
+        self.choice.set(self.room.output(0), allowed);
+    }
+
+    /// Learns from what was played with the weights as they are.
+    pub fn learn(&mut self, segments: &[Segment]) -> Learned {
+        let (batch, critic_rows) = self.batch_of(segments);
+        let samples = batch.actions.len();
+        if samples == 0 {
+            return Learned::default();
+        }
+        let mut order: Vec<usize> = (0..samples).collect();
+        let mut draw = Draw::new(self.seed.stream("minibatches").member(self.updates));
+        let mut sums = Sums::default();
+        for _ in 0..self.settings.epochs {
+            draw.shuffle(&mut order);
+            sums = Sums::default();
+            for chosen in order.chunks(self.settings.minibatch) {
+                self.update(&batch, &critic_rows, chosen, &mut sums);
+            }
+            let kl = sums.kl / sums.samples;
+            if self.settings.target_kl.is_some_and(|target| kl > f64::from(target)) {
+                break;
+            }
+        }
+        if self.settings.normalise_observations {
+            for segment in segments {
+                self.observations.observe(&segment.rows);
+                self.critic_observations.observe(&segment.critic_rows);
+            }
+            self.scaling = self.observations.scaling();
+        }
+        self.updates += 1;
+        Learned { samples, entropy: sums.entropy / sums.samples, kl: sums.kl / sums.samples }
+    }
+
+    /// All samples in one matrix per network, with their advantages.
+    fn batch_of(&mut self, segments: &[Segment]) -> (Batch, Vec<f32>) {
+        let critic_scaling = self.critic_observations.scaling();
+        let (mut batch, mut critic_rows) = (Batch::default(), Vec::new());
+        let factor = self.reward_factor(segments);
+        let (mut seen, mut values, mut valued) = (Vec::new(), Vec::new(), Vec::new());
+        for segment in segments.iter().filter(|segment| !segment.actions.is_empty()) {
+            let first = batch.rows.len();
+            batch.rows.resize(first + segment.rows.len(), 0.0);
+            self.scaling.apply(&segment.rows, &mut batch.rows[first..]);
+            batch.allowed.extend_from_slice(&segment.allowed);
+            batch.actions.extend_from_slice(&segment.actions);
+            batch.log_probabilities.extend_from_slice(&segment.log_probabilities);
+
+            let raw = [&segment.critic_rows[..], &segment.last].concat();
+            seen.resize(raw.len(), 0.0);
+            critic_scaling.apply(&raw, &mut seen);
+            value_rows(&mut self.critic, &seen, &mut values);
+            critic_rows.extend_from_slice(&seen[..segment.critic_rows.len()]);
+
+            let count = segment.actions.len();
+            valued.clear();
+            for step in 0..count {
+                let next = values[step + 1];
+                let end = if step + 1 < count {
+                    StepEnd::Continues { next_value: next }
+                } else {
+                    StepEnd::Truncated { final_value: next }
+                };
+                let reward = segment.rewards[step] * factor;
+                valued.push(ValuedStep { reward, value: values[step], end });
+            }
+            let start = batch.values.len();
+            batch.values.extend_from_slice(&values[..count]);
+            batch.advantages.resize(start + count, 0.0);
+            let PpoSettings { discount, lambda, .. } = self.settings;
+            advantages(&valued, discount, lambda, &mut batch.advantages[start..]);
+        }
+        batch.returns = batch.values.iter().zip(&batch.advantages).map(|(v, a)| v + a).collect();
+        if self.settings.advantage_normalisation == AdvantageNormalisation::Batch {
+            standardise(&mut batch.advantages);
+        }
+        (batch, critic_rows)
+    }
+
+    /// One over the deviation of discounted returns, each segment's from zero on.
+    fn reward_factor(&mut self, segments: &[Segment]) -> f32 {
+        if !self.settings.scale_rewards {
+            return 1.0;
+        }
+        for segment in segments {
+            let mut total = 0.0;
+            for reward in &segment.rewards {
+                total = total * self.settings.discount + reward;
+                self.returns.observe(&[total]);
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "rewards are f32")]
+        let factor = (1.0 / self.returns.deviation(0)) as f32;
+        factor
+    }
+
+    /// One gradient step on the samples `chosen`.
+    fn update(&mut self, batch: &Batch, critic_rows: &[f32], chosen: &[usize], sums: &mut Sums) {
+        let gather = |rows: &[f32], width: usize| -> Vec<f32> {
+            let place = |&place: &usize| rows[place * width..(place + 1) * width].iter().copied();
+            chosen.iter().flat_map(place).collect()
+        };
+        let input = gather(&batch.rows, self.actor.network.shape().inputs);
+        let critic_input = gather(critic_rows, self.critic.network.shape().inputs);
+        let iterations = self.settings.iterations;
+        let loss = Loss {
+            clip: self.settings.clip,
+            value_clip: self.settings.value_clip,
+            value_weight: self.settings.value_weight,
+            entropy: self.settings.entropy.at(self.updates, iterations),
+            advantages: match self.settings.advantage_normalisation {
+                AdvantageNormalisation::Minibatch => centre_and_scale(batch, chosen),
+                AdvantageNormalisation::None | AdvantageNormalisation::Batch => (0.0, 1.0),
+            },
+        };
+        let (actor, critic) = (&mut self.actor, &mut self.critic);
+        actor.network.forward(&input, &mut actor.room);
+        critic.network.forward(&critic_input, &mut critic.room);
+        let rooms = (&mut actor.room, &mut critic.room);
+        loss.write(batch, chosen, rooms, &mut self.choices, sums);
+        let mut squares = 0.0;
+        for (half, input) in [(&mut *actor, &input), (&mut *critic, &critic_input)] {
+            half.network.backward(input, &mut half.room, &mut half.gradients);
+            squares += sum_of_squares(&half.gradients);
+        }
+        let longest = self.settings.max_gradient_norm.unwrap_or(f32::INFINITY);
+        let scale = (longest / (squares.sqrt() + 1e-6)).min(1.0);
+        let rate = self.settings.learning_rate.at(self.updates, iterations);
+        self.actor.step(rate, scale);
+        self.critic.step(rate, scale);
+    }
+
+    /// Bytes of weights, optimiser and room to work in.
+    pub fn bytes(&self) -> usize {
+        let of = |half: &Half| 16 * half.network.parameters().len();
+        of(&self.actor) + of(&self.critic)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Schedule;
+
+    fn settings() -> PpoSettings {
+        PpoSettings {
+            iterations: 60,
+            minibatch: 64,
+            learning_rate: Schedule::constant(3e-3),
+            hidden: vec![16],
+            ..PpoSettings::default()
+        }
+    }
+
+    /// Rows of one number in -1..1; action 1 pays where it is positive, action 0 elsewhere.
+    fn play(agent: &mut PpoAgent, seed: u64, lost: bool) -> (Vec<Segment>, f32) {
+        let mut draw = Draw::new(Seed::new(seed));
+        let (mut segments, mut total) = (vec![Segment::default()], 0.0);
+        for step in 0..256 {
+            let row = [draw.unit_f32() * 2.0 - 1.0];
+            let (action, log) = agent.act(&row, &[true, true], Some(&mut draw));
+            let reward = if (action == 1) == (row[0] > 0.0) { 1.0 } else { 0.0 };
+            total += reward;
+            let segment = segments.last_mut().expect("never empty");
+            if lost && step % 5 == 4 {
+                segment.last = vec![row[0]];
+                segments.push(Segment::default());
+                continue;
+            }
+            segment.rows.push(row[0]);
+            segment.critic_rows.push(row[0]);
+            segment.allowed.extend([true, true]);
+            segment.actions.push(action);
+            segment.log_probabilities.push(log);
+            segment.rewards.push(reward);
+            segment.last = vec![row[0]];
+        }
+        (segments, total / 256.0)
+    }
+
+    #[test]
+    fn it_learns_with_and_without_lost_steps() {
+        for lost in [false, true] {
+            let mut agent = PpoAgent::new(settings(), 1, 1, 2, Seed::new(3));
+            let mut last = 0.0;
+            for update in 0..60 {
+                let (segments, mean) = play(&mut agent, update, lost);
+                agent.learn(&segments);
+                last = mean;
+            }
+            assert!(last > 0.9, "{last} with lost steps: {lost}");
+        }
+    }
+
+    #[test]
+    fn a_clone_goes_on_as_the_original_would() {
+        let mut first = PpoAgent::new(settings(), 1, 1, 2, Seed::new(4));
+        let (segments, _) = play(&mut first, 1, false);
+        first.learn(&segments);
+        let mut second = first.clone();
+        let (segments, _) = play(&mut first, 2, false);
+        first.learn(&segments);
+        second.learn(&segments);
+        assert_eq!(first.actor.network.parameters(), second.actor.network.parameters());
+    }
+
+    #[test]
+    fn a_preferred_action_is_the_likely_one() {
+        let mut agent = PpoAgent::new(settings(), 1, 1, 4, Seed::new(5));
+        agent.prefer(2, 3.0);
+        let log = agent.log_probability(&[0.3], &[true; 4], 2);
+        assert!(log > -0.2, "{log}");
+    }
+}

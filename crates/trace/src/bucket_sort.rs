@@ -1,0 +1,70 @@
+//! Sorting numbers that lie about evenly: one bucket per number, then each bucket on its own.
+//!
+//! Arrivals inside a minute are drawn at random, so a bucket holds one on average and hardly ever five:
+//! 6,000 of them cost three passes instead of thirteen. However unevenly they lie, sorting the buckets
+//! is never more work than sorting everything.
+
+/// The lists that sorting needs, kept from one time to the next.
+#[derive(Debug, Default)]
+pub(crate) struct BucketSort {
+    /// Where the next number of each bucket goes.
+    next: Vec<u32>,
+    sorted: Vec<u64>,
+}
+
+impl BucketSort {
+    /// Sorts `numbers`, all of them from `low` on and below `high`, largest first.
+    pub(crate) fn largest_first(&mut self, numbers: &mut Vec<u64>, low: u64, high: u64) {
+        let buckets = numbers.len().next_power_of_two();
+        let bits = (high - low).max(1).ilog2() + 1;
+        let shift = bits.saturating_sub(buckets.ilog2());
+        // From the highest, so that the largest numbers come to lie in front.
+        let bucket_of = |number: u64| buckets - 1 - ((number - low) >> shift) as usize;
+        self.next.clear();
+        self.next.resize(buckets, 0);
+        for &number in &*numbers {
+            self.next[bucket_of(number)] += 1;
+        }
+        let mut before = 0;
+        for next in &mut self.next {
+            before += std::mem::replace(next, before);
+        }
+        self.sorted.clear();
+        self.sorted.resize(numbers.len(), 0);
+        for &number in &*numbers {
+            let next = &mut self.next[bucket_of(number)];
+            self.sorted[*next as usize] = number;
+            *next += 1;
+        }
+        // Each bucket now ends where its next number would go.
+        let mut start = 0;
+        for &end in &self.next {
+            if end - start > 1 {
+                self.sorted[start as usize..end as usize].sort_unstable_by(|a, b| b.cmp(a));
+            }
+            start = end;
+        }
+        std::mem::swap(numbers, &mut self.sorted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_numbers_come_out_in_order(
+            low: u64, spread in 0u32..64, numbers in proptest::collection::vec(any::<u64>(), 0..200),
+        ) {
+            let mut numbers: Vec<u64> =
+                numbers.into_iter().map(|number| low.saturating_add(number >> spread)).collect();
+            let high = numbers.iter().max().map_or(low, |&most| most).saturating_add(1);
+            let mut expected = numbers.clone();
+            expected.sort_unstable_by(|a, b| b.cmp(a));
+            BucketSort::default().largest_first(&mut numbers, low, high);
+            prop_assert_eq!(numbers, expected);
+        }
+    }
+}
