@@ -104,7 +104,8 @@ fn page(plan: &Plan, result: &Reproduction) -> Document {
         story: story(result),
         sections: vec![
             best_section(result),
-            sweep_section(result),
+            sweep_section(result, false),
+            sweep_section(result, true),
             learner_section(result),
             made(),
         ],
