@@ -11,8 +11,8 @@ use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
 
 use crate::commands::compare;
 use crate::commands::{
-    bench, completions, conformance, env, evaluate, explain, policies, policy, report, reproduce,
-    simulate, trace, train,
+    bench, completions, conformance, env, evaluate, explain, frontier, policies, policy, report,
+    reproduce, simulate, trace, train,
 };
 
 /// A learning resource manager for serverless platforms.
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Report(report::Arguments),
     /// Tell what was seen, wanted, allowed and done at a tick or for a call
     Explain(explain::Arguments),
+    /// Sweep one dial of each policy and draw what it costs to wait less
+    Frontier(frontier::Arguments),
     /// Inspect, generate and convert traces
     Trace(trace::Arguments),
     /// Measure Windfall itself
@@ -138,10 +140,15 @@ pub(crate) struct WorldArguments {
 impl WorldArguments {
     /// The scenario file, or the default one, with the flags on top.
     pub(crate) fn scenario(&self) -> anyhow::Result<Scenario> {
-        let mut scenario = match &self.scenario {
+        let scenario = match &self.scenario {
             Some(path) => read_scenario(path)?,
             None => Scenario::default(),
         };
+        self.on_top_of(scenario)
+    }
+
+    /// A scenario with the flags on top.
+    pub(crate) fn on_top_of(&self, mut scenario: Scenario) -> anyhow::Result<Scenario> {
         if let Some(path) = &self.trace {
             let options = ReadOptions::default();
             scenario.trace = Source::File { path: path.clone(), options };

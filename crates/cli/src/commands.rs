@@ -7,6 +7,7 @@ pub(crate) mod conformance;
 pub(crate) mod env;
 pub(crate) mod evaluate;
 pub(crate) mod explain;
+pub(crate) mod frontier;
 pub(crate) mod policies;
 pub(crate) mod policy;
 pub(crate) mod report;

@@ -1,7 +1,8 @@
 //! Every environment there is, by its id.
 
 use anyhow::bail;
-use windfall_rl::Entry;
+use windfall_core::Seed;
+use windfall_rl::{Entry, Split};
 
 /// In the order they are listed in. A crate with environments has one line here.
 const LISTS: [&[Entry]; 3] = [
@@ -9,6 +10,20 @@ const LISTS: [&[Entry]; 3] = [
     &windfall_env::ENTRIES,
     &windfall_rl::toy::ENTRIES,
 ];
+
+/// Policies that need no training, by name, with their returns on the panel of a split and a seed.
+pub(crate) type Rivals = fn(Split, Seed) -> Vec<(&'static str, Vec<f64>)>;
+
+/// Where a trained policy stands beside classic ones.
+const RIVALS: [(&str, Rivals); 2] = [
+    ("windfall/Ece471-v0", |_, _| windfall_papers::ece471::baselines::rules()),
+    ("windfall/Ece471Direction-v0", |_, _| windfall_papers::ece471::baselines::rules()),
+];
+
+/// The classic policies of an environment, if there are some.
+pub(crate) fn rivals(id: &str) -> Option<Rivals> {
+    RIVALS.iter().find(|(own, _)| *own == id).map(|(_, rivals)| *rivals)
+}
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
@@ -31,5 +46,6 @@ fn ids_are_unique_and_true() {
         assert_eq!(all().filter(|other| other.id == entry.id).count(), 1);
         assert_eq!(find(entry.id).unwrap().id, entry.id);
     }
+    assert!(RIVALS.iter().all(|(id, _)| find(id).is_ok()));
     assert!(find("windfall/None-v0").unwrap_err().to_string().contains("windfall/Ece471-v0"));
 }

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Frontier(arguments) => commands::frontier::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(&arguments),

@@ -43,6 +43,15 @@ pub(crate) fn rounds(total: u64) -> ProgressBar {
     bar
 }
 
+/// A bar over a number of runs that may grow.
+pub(crate) fn runs(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{msg:32!} {bar:24} {percent:>3} %  {pos} of {len} runs  {per_sec}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A bar over a known number of load tests.
 pub(crate) fn load_tests(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);

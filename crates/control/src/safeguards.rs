@@ -8,6 +8,7 @@ mod flap;
 mod limits;
 mod rate;
 mod stale;
+mod starts;
 
 use std::borrow::Cow;
 
@@ -20,9 +21,11 @@ pub use flap::FlapBudget;
 pub use limits::{Bound, Bounds, Limits};
 pub use rate::{RateOfChange, Step};
 pub use stale::StaleObservation;
+pub use starts::StartsPerTick;
 
 /// Every name an amendment of a tick can carry.
-pub const NAMES: [&str; 5] = [stale::NAME, limits::NAME, rate::NAME, flap::NAME, capacity::NAME];
+pub const NAMES: [&str; 6] =
+    [stale::NAME, limits::NAME, rate::NAME, starts::NAME, flap::NAME, capacity::NAME];
 
 /// Instances a function has or will have without any new decision.
 fn standing(view: &FunctionView) -> Instances {

@@ -18,6 +18,11 @@ pub enum Setting<T> {
 }
 
 impl<T> Setting<T> {
+    /// Whether it stays as it is.
+    pub const fn is_keep(&self) -> bool {
+        matches!(self, Self::Keep)
+    }
+
     /// The value, if it is to be changed.
     pub fn value(self) -> Option<T> {
         match self {
@@ -50,6 +55,13 @@ pub struct Target {
     pub concurrency: Setting<f64>,
     /// How long an idle instance above the wished number stays.
     pub keep_alive: Setting<Duration>,
+    /// What the function's idle instance that would go next is worth per MiB, in any unit that all
+    /// functions share. Where a call needs room the least worth goes first.
+    #[serde(default, skip_serializing_if = "Setting::is_keep")]
+    pub worth: Setting<f64>,
+    /// One phrase for `explain`; empty if the reason of the whole decision says enough.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
 }
 
 impl Target {

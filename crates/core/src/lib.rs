@@ -40,7 +40,7 @@ pub use call::{
 pub use call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain, Proposal};
 pub use decision::{Decision, Setting, Target};
 pub use demand::CallDemand;
-pub use observation::{ClusterView, FunctionView, Observation};
+pub use observation::{ClusterView, FunctionView, Observation, PresenceStep};
 pub use peak_range::{PeakRange, PeakSettings};
 pub use platform::{Episodic, Platform, PlatformError, Receipt};
 pub use policy::{Policy, PolicyError};
@@ -51,5 +51,5 @@ pub use record::{
 pub use safeguard::{Plan, PlannedTarget, Safeguard, SafeguardChain, Verdict};
 pub use seed::Seed;
 pub use time::{Duration, Timestamp};
-pub use units::{Allocation, Instances, Mebibytes, MilliCpu, Nonsense};
+pub use units::{Allocation, Instances, Mebibytes, MilliCpu, Nonsense, Worth};
 pub use workload::{Arrival, ColdStart, FunctionId, FunctionProfile, Trigger, Workload};

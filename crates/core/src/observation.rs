@@ -45,6 +45,19 @@ pub struct FunctionView {
     pub memory_peak_mib: f64,
     /// How long a new instance usually takes.
     pub cold_start: Duration,
+    /// Every change of the number of calls in the system inside the window, in order. Told only where
+    /// the platform sees single calls and the policy has asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub presence: Vec<PresenceStep>,
+}
+
+/// The number of calls in the system, running and waiting, from one moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PresenceStep {
+    /// From when.
+    pub at: Timestamp,
+    /// How many calls.
+    pub calls: u32,
 }
 
 /// The cluster as a whole.

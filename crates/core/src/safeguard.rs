@@ -13,7 +13,7 @@ use crate::decision::{Decision, Setting, Target};
 use crate::observation::Observation;
 use crate::record::{Amendment, Resource};
 use crate::time::Duration;
-use crate::units::{Instances, Mebibytes, MilliCpu, Nonsense};
+use crate::units::{Instances, Mebibytes, MilliCpu, Nonsense, Worth};
 use crate::workload::FunctionId;
 
 /// A wish in real quantities, on its way through the chain.
@@ -31,6 +31,9 @@ pub struct PlannedTarget {
     pub concurrency: Setting<Instances>,
     /// How long an idle instance above the wished number stays.
     pub keep_alive: Setting<Duration>,
+    /// What the idle instance that would go next is worth per MiB.
+    #[serde(skip_serializing_if = "Setting::is_keep")]
+    pub worth: Setting<Worth>,
 }
 
 impl PlannedTarget {
@@ -43,6 +46,7 @@ impl PlannedTarget {
             memory: Setting::Keep,
             concurrency: Setting::Keep,
             keep_alive: Setting::Keep,
+            worth: Setting::Keep,
         }
     }
 
@@ -56,7 +60,16 @@ impl TryFrom<&Target> for PlannedTarget {
     type Error = Nonsense;
 
     fn try_from(wish: &Target) -> Result<Self, Nonsense> {
-        let Target { function, instances, cpu_cores, memory_mib, concurrency, keep_alive } = *wish;
+        let &Target {
+            function,
+            instances,
+            cpu_cores,
+            memory_mib,
+            concurrency,
+            keep_alive,
+            worth,
+            why: _,
+        } = wish;
         Ok(Self {
             function,
             instances: instances.try_map(Instances::from_count)?,
@@ -64,6 +77,7 @@ impl TryFrom<&Target> for PlannedTarget {
             memory: memory_mib.try_map(Mebibytes::from_mib)?,
             concurrency: concurrency.try_map(Instances::from_count)?,
             keep_alive,
+            worth: worth.try_map(Worth::from_amount)?,
         })
     }
 }

@@ -162,6 +162,26 @@ impl Instances {
     }
 }
 
+/// What an idle instance is worth per MiB: an order among functions, kept as whole trillionths so that
+/// plans can be compared for equality.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Worth(u64);
+
+impl Worth {
+    /// `amount`, refused if NaN, negative or above a million.
+    pub fn from_amount(amount: f64) -> Result<Self, Nonsense> {
+        let max = 1e6;
+        if amount >= 0.0 && amount <= max {
+            Ok(Self((amount * 1e12) as u64))
+        } else {
+            Err(Nonsense { value: amount, unit: "worth", max })
+        }
+    }
+}
+
 /// CPU and memory together: what a user reserves, what a call is granted, what a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Allocation {
@@ -262,6 +282,13 @@ mod tests {
         }
         let message = Mebibytes::from_mib(-3.0).unwrap_err().to_string();
         assert_eq!(message, "-3 is not an amount of MiB; allowed is 0 to 4294967295");
+    }
+
+    #[test]
+    fn worth_keeps_the_order_of_small_numbers() {
+        let worth = |amount| Worth::from_amount(amount).unwrap();
+        assert!(worth(1e-6) < worth(1.1e-6) && worth(0.0) == Worth::default());
+        assert!(Worth::from_amount(f64::NAN).is_err() && Worth::from_amount(-1.0).is_err());
     }
 
     #[test]

@@ -9,8 +9,8 @@ use windfall_core::{
 use crate::fake_platform::{FakePlatform, one_core_second, outcome, running, view};
 use crate::fake_tick::{function, observation};
 use crate::{
-    Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
-    SafeguardRandom, Shabari, WindfallSizing,
+    Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
+    Queueing, SafeguardRandom, Shabari, WindfallScaling, WindfallSizing,
 };
 
 fn call_policies() -> Vec<Box<dyn CallPolicy>> {
@@ -32,6 +32,8 @@ fn tick_policies() -> Vec<Box<dyn Policy>> {
         Box::new(KeepAlive::default()),
         Box::new(EnsureScaling::default()),
         Box::new(Queueing::default()),
+        Box::new(HybridHistogram::default()),
+        Box::new(WindfallScaling::default()),
     ]
 }
 

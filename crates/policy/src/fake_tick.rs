@@ -25,6 +25,7 @@ pub(crate) fn function(id: u32) -> FunctionView {
         cpu_used_cores: 0.0,
         memory_peak_mib: 0.0,
         cold_start: Duration::from_secs(1),
+        presence: Vec::new(),
     }
 }
 

@@ -15,6 +15,8 @@
 //! | `ensure-scaling`   | tick    | square-root staffing, packed                         | ENSURE (ACSOS'20) |
 //! | `queueing`         | tick    | M/M/c staffing one cold start ahead                  | Erlang; Halfin and Whitt |
 //! | `keep-alive`       | tick    | idle instances stay for a fixed time                 | OpenWhisk, Azure |
+//! | `hybrid-histogram` | tick    | pre-warm and keep alive by the histogram of idle times | Shahrad et al. (ATC'20) |
+//! | `windfall-scaling` | tick    | hold, release or start ahead by hazard and price     | ours |
 //!
 //! Each policy is one file that opens with its rule and a worked number. What they share has a definition
 //! of its own and is tested against closed forms: [`QuantileWindow`], [`LineFit`], [`Holt`],
@@ -36,7 +38,9 @@ mod fixed;
 mod greedy;
 mod histogram;
 mod holt;
+mod hybrid_histogram;
 mod keep_alive;
+mod level_track;
 mod libra;
 mod line_fit;
 mod oracle;
@@ -46,6 +50,7 @@ mod per_function;
 mod queueing;
 mod safeguard_random;
 mod shabari;
+mod windfall_scaling;
 mod windfall_sizing;
 
 pub use cost_classifier::CostClassifier;
@@ -57,6 +62,7 @@ pub use fixed::Fixed;
 pub use greedy::{Greedy, GreedySettings};
 pub use histogram::{Histogram, HistogramSettings};
 pub use holt::Holt;
+pub use hybrid_histogram::{HybridHistogram, HybridHistogramSettings};
 pub use keep_alive::{KeepAlive, KeepAliveSettings};
 pub use libra::{Libra, LibraSettings};
 pub use line_fit::LineFit;
@@ -67,6 +73,7 @@ pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
 pub use shabari::{Shabari, ShabariSettings};
 pub use windfall_core::QuantileWindow;
+pub use windfall_scaling::{GapCounts, WindfallScaling, WindfallScalingSettings};
 pub use windfall_sizing::{SlackDials, WindfallSizing, WindfallSizingSettings};
 
 /// The policy that the guide builds, compiled and run as it is printed there.

@@ -13,6 +13,15 @@ use crate::random::Draw;
 /// Seconds since some fixed moment.
 pub type Clock<'a> = &'a dyn Fn() -> f64;
 
+/// The two clocks of a measurement.
+#[derive(Clone, Copy)]
+pub struct Clocks<'a> {
+    /// Of the wall.
+    pub wall: Clock<'a>,
+    /// Time for which this thread has had a processor: what others do on the machine does not count.
+    pub processor: Clock<'a>,
+}
+
 /// Results of [`measure`]: of the fastest round each, because other work on the machine only ever adds.
 /// Latencies are quantiles over the single decisions of the quietest of two hundred windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,7 +34,7 @@ pub struct Measurements {
     pub ppo_samples_per_s: f64,
     /// Milliseconds of its update phase.
     pub update_ms: f64,
-    /// Update phase over its bare matrix products, run in turn.
+    /// Update phase over its bare matrix products, run in turn; processor time of all rounds together.
     pub update_ratio_to_products: f64,
     /// Decision of a 64-64 policy, microseconds.
     pub policy_p50_us: f64,
@@ -42,12 +51,13 @@ pub struct Measurements {
 pub fn measure<E: Environment>(
     make: impl Fn() -> E,
     rounds: usize,
-    clock: Clock<'_>,
+    clocks: Clocks<'_>,
     tick: &mut dyn FnMut(),
 ) -> Measurements {
+    let clock = clocks.wall;
     let one = steps_per_second(vec![make()], 200_000, rounds, clock);
     let many = steps_per_second((0..256).map(|_| make()).collect(), 800, rounds, clock);
-    let (samples, update, ratio) = ppo((0..8).map(|_| make()).collect(), rounds, clock, tick);
+    let (samples, update, ratio) = ppo((0..8).map(|_| make()).collect(), rounds, clocks, tick);
     let (policy, score) = (policy_latency(clock), score_latency(clock));
     Measurements {
         env_steps_per_s: one,
@@ -92,30 +102,33 @@ fn steps_per_second<E: Environment>(
 fn ppo<E: Environment>(
     environments: Vec<E>,
     rounds: usize,
-    clock: Clock<'_>,
+    clocks: Clocks<'_>,
     tick: &mut dyn FnMut(),
 ) -> (f64, f64, f64) {
     const SAMPLES: usize = 2048;
     let settings = PpoSettings { steps: SAMPLES / environments.len(), ..PpoSettings::default() };
     let updates = SAMPLES / settings.minibatch * settings.epochs;
     let mut ppo = Ppo::new(settings, environments, Seed::new(1), 1);
-    let (mut whole, mut update, mut bare) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+    let Clocks { wall, processor } = clocks;
+    let (mut whole, mut update) = (f64::INFINITY, f64::INFINITY);
+    let (mut updating, mut multiplying) = (0.0, 0.0);
     for _ in 0..rounds {
-        let start = clock();
+        let start = wall();
         ppo.gather();
-        let gathered = clock();
+        let (gathered, before) = (wall(), processor());
         ppo.learn();
-        let learned = clock();
+        let (learned, between) = (wall(), processor());
         for _ in 0..updates {
             ppo.bare_products();
         }
-        bare = bare.min(clock() - learned);
+        multiplying += processor() - between;
+        updating += between - before;
         whole = whole.min(learned - start);
         update = update.min(learned - gathered);
         tick();
     }
     #[expect(clippy::cast_precision_loss, reason = "two thousand")]
-    (SAMPLES as f64 / whole, update, update / bare)
+    (SAMPLES as f64 / whole, update, updating / multiplying)
 }
 
 fn network(inputs: usize, hidden: &[usize], outputs: usize) -> Mlp {

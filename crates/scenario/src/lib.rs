@@ -4,6 +4,7 @@
 pub mod checkpoint_policy;
 pub mod cluster;
 pub mod faasrm_training;
+pub mod frontier;
 pub mod honest_sizing;
 pub mod registry;
 pub mod run;

@@ -6,14 +6,17 @@ use windfall_control::CallLoop;
 use windfall_control::call_safeguards::{
     Faasrm, Floor, Preference, SlackBudget, SlackSettings, SurgeSettings,
 };
-use windfall_control::safeguards::{Capacity, FlapBudget, Limits, RateOfChange, StaleObservation};
+use windfall_control::safeguards::{
+    Capacity, FlapBudget, Limits, RateOfChange, StaleObservation, StartsPerTick,
+};
 use windfall_core::peak_range::PeakSettings;
 use windfall_core::{
     CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Policy, SafeguardChain, Seed,
 };
 use windfall_policy::{
-    Ensure, EnsureScaling, Fixed, Greedy, Histogram, KeepAlive, Libra, Oracle, Queueing,
-    SafeguardRandom, Shabari, SlackDials, WindfallSizing, WindfallSizingSettings,
+    Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
+    Queueing, SafeguardRandom, Shabari, SlackDials, WindfallScaling, WindfallSizing,
+    WindfallSizingSettings,
 };
 
 use crate::checkpoint_policy::trained_faasrm;
@@ -33,12 +36,28 @@ pub struct Assembled {
     pub tick: Option<Box<dyn Policy>>,
     /// Judges those wishes.
     pub tick_safeguards: SafeguardChain,
+    /// Whether its ticks are told every change of the number of calls in the system. Such a policy knows
+    /// what idle instances are worth, so its pre-warming never pushes one out.
+    pub sees_presence: bool,
     /// Where calls are sized one by one the first half decides alone: the second would only resize
     /// instances, and there every call brings its own size.
     pub ticks_resize_only: bool,
 }
 
 impl Assembled {
+    /// Both decision points from two policies: the calls of `self`, the ticks of `other`, each behind its
+    /// own safeguards.
+    #[must_use]
+    pub fn with_ticks_of(self, other: Self) -> Self {
+        Self {
+            tick: other.tick,
+            tick_safeguards: other.tick_safeguards,
+            sees_presence: other.sees_presence,
+            ticks_resize_only: other.ticks_resize_only,
+            ..self
+        }
+    }
+
     /// The loop that sizes calls with this policy behind its safeguards.
     pub fn call_loop(self) -> CallLoop {
         CallLoop::new(self.call, CallSafeguardChain::new(self.call_safeguards))
@@ -87,6 +106,7 @@ pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
         call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
+        sees_presence: false,
         ticks_resize_only: false,
     }
 }
@@ -102,6 +122,24 @@ fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> A
             Box::new(FlapBudget::default()),
             Box::new(Capacity::default()),
         ]),
+        ..sizes_calls(call)
+    }
+}
+
+/// A policy that starts and stops single instances by the gaps between calls. One that pre-warms a timer
+/// of a minute turns 120 times an hour by design, so its flap budget is wide; what it may start at once is
+/// bounded over all functions.
+fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> Assembled {
+    Assembled {
+        tick: Some(Box::new(tick)),
+        tick_safeguards: SafeguardChain::new(vec![
+            Box::new(StaleObservation::default()),
+            Box::new(Limits::default()),
+            Box::new(StartsPerTick::default()),
+            Box::new(FlapBudget::new(240)),
+            Box::new(Capacity::default()),
+        ]),
+        sees_presence: true,
         ..sizes_calls(call)
     }
 }
@@ -234,6 +272,20 @@ pub const REGISTRY: &[PolicyEntry] = &[
         by_default: false,
         build: |parts| Ok(also_ticks(Fixed, KeepAlive::new(parts.settings()?))),
     },
+    PolicyEntry {
+        name: "hybrid-histogram",
+        summary: "unloads after a call and loads before the next, by its idle times; fixed sizes",
+        foresight: false,
+        by_default: false,
+        build: |parts| Ok(scales_instances(Fixed, HybridHistogram::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "windfall-scaling",
+        summary: "holds, releases or starts ahead by hazard and price of memory; fixed sizes",
+        foresight: false,
+        by_default: false,
+        build: |parts| Ok(scales_instances(Fixed, WindfallScaling::new(parts.settings()?))),
+    },
     incumbents::KPA,
     incumbents::HPA,
     incumbents::VPA,
@@ -262,6 +314,20 @@ pub fn entry(name: &str) -> Option<&'static PolicyEntry> {
     REGISTRY.iter().find(|entry| entry.name == name)
 }
 
+/// The halves of `CALLS+TICKS`: the first policy sizes calls, the second decides at ticks. Nothing unless both
+/// are known and the second one ticks.
+pub fn pair(name: &str) -> Option<(&'static PolicyEntry, &'static PolicyEntry)> {
+    let (calls, ticks) = name.split_once('+')?;
+    let (calls, ticks) = (entry(calls)?, entry(ticks)?);
+    let has_ticks = ticks.assemble(&None, Seed::new(0)).is_ok_and(|built| built.tick.is_some());
+    has_ticks.then_some((calls, ticks))
+}
+
+/// Whether there is a policy of this name, or a pair of two.
+pub fn is_known(name: &str) -> bool {
+    entry(name).is_some() || pair(name).is_some()
+}
+
 /// The names of all policies, for messages.
 pub fn names() -> String {
     REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
@@ -286,6 +352,19 @@ mod tests {
             assert!(REGISTRY[..place].iter().all(|other| other.name != entry.name));
             assert!(entry.assemble(&None, Seed::new(1)).is_ok(), "{}", entry.name);
         }
+    }
+
+    #[test]
+    fn a_pair_has_the_calls_of_one_and_the_ticks_of_the_other() {
+        let (calls, ticks) = pair("histogram+windfall-scaling").expect("both are registered");
+        assert_eq!((calls.name, ticks.name), ("histogram", "windfall-scaling"));
+        let built = |entry: &PolicyEntry| entry.assemble(&None, Seed::new(1)).expect("defaults");
+        let both = built(calls).with_ticks_of(built(ticks));
+        assert_eq!(both.call.name(), "histogram");
+        assert_eq!(both.tick.expect("it ticks").name(), "windfall-scaling");
+        assert!(both.sees_presence);
+        assert!(pair("histogram+fixed").is_none(), "fixed has no ticks");
+        assert!(!is_known("histogram+nobody") && is_known("fixed"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use windfall_trace::{TraceError, offered_load};
 
 use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::cluster::{Reserved, size_cluster};
-use crate::registry::{Assembled, call_safeguard, entry, names};
+use crate::registry::{Assembled, PolicyEntry, call_safeguard, entry, names, pair};
 use crate::settings::Scenario;
 
 /// Why a run could not be made.
@@ -136,6 +136,9 @@ pub fn simulator_settings(scenario: &Scenario, cluster: Cluster) -> Settings {
     }
 }
 
+/// Who sees everything, and who is told the number of calls that have ended.
+pub type Watching<'w> = (&'w mut dyn TelemetrySink, &'w mut (dyn FnMut(u64) + Send));
+
 impl Run<'_> {
     /// Plays the run. `journal` sees everything, `progress` the number of calls that have ended.
     pub fn play(
@@ -152,19 +155,43 @@ impl Run<'_> {
     /// Plays the run with a policy that was built elsewhere, for instance one that is still learning.
     pub(crate) fn play_assembled(
         &self,
-        mut assembled: Assembled,
+        assembled: Assembled,
         foresight: bool,
         reserved: &Reserved,
         workload: &mut dyn Workload,
-        (journal, progress): (&mut dyn TelemetrySink, &mut (dyn FnMut(u64) + Send)),
+        watching: Watching<'_>,
     ) -> Result<RunOutput, RunError> {
         let cluster = size_cluster(reserved, self.load, self.scenario.node);
+        self.play_on(cluster, (assembled, foresight), workload, watching)
+    }
+
+    /// Plays the run on machines that are given, with the policy it names.
+    pub fn play_on_cluster(
+        &self,
+        cluster: Cluster,
+        workload: &mut dyn Workload,
+        watching: Watching<'_>,
+    ) -> Result<RunOutput, RunError> {
+        self.play_on(cluster, self.assemble()?, workload, watching)
+    }
+
+    /// Plays the run on machines that are given, with a policy that was built elsewhere and whether it is
+    /// told the future; the name is only a label then.
+    pub fn play_on(
+        &self,
+        cluster: Cluster,
+        (mut assembled, foresight): (Assembled, bool),
+        workload: &mut dyn Workload,
+        (journal, progress): Watching<'_>,
+    ) -> Result<RunOutput, RunError> {
         let mut settings = simulator_settings(self.scenario, cluster);
         settings.foresight = foresight;
         if assembled.ticks_resize_only && settings.sizes_calls() {
             assembled.tick = None;
         }
         settings.keep_steps = self.keep_steps;
+        settings.tells_presence = assembled.sees_presence;
+        settings.prewarm_evicts = !assembled.sees_presence;
         let names: Vec<String> =
             workload.functions().iter().map(|function| function.name.clone()).collect();
         let mut sink = Everyone {
@@ -219,13 +246,21 @@ impl Run<'_> {
             let failed = |source| RunError::Checkpoint { file: name.to_owned(), source };
             return Ok((opened.map_err(failed)?, false));
         }
+        if let Some((calls, ticks)) = pair(name) {
+            let both = self.build(calls)?.with_ticks_of(self.build(ticks)?);
+            return Ok((both, calls.foresight || ticks.foresight));
+        }
         let entry = entry(name)
             .ok_or_else(|| RunError::UnknownPolicy { name: name.to_owned(), known: names() })?;
-        let table = self.scenario.policy_settings.get(name).cloned();
-        let assembled = entry.assemble(&table, self.policy_seed()).map_err(|error| {
-            RunError::PolicySettings { name: name.to_owned(), problem: error.message().to_owned() }
-        })?;
-        Ok((assembled, entry.foresight))
+        Ok((self.build(entry)?, entry.foresight))
+    }
+
+    fn build(&self, entry: &PolicyEntry) -> Result<Assembled, RunError> {
+        let table = self.scenario.policy_settings.get(entry.name).cloned();
+        entry.assemble(&table, self.policy_seed()).map_err(|error| RunError::PolicySettings {
+            name: entry.name.to_owned(),
+            problem: error.message().to_owned(),
+        })
     }
 
     fn policy_seed(&self) -> Seed {

@@ -41,6 +41,9 @@ impl Simulator<'_> {
         } else {
             self.enqueue(function, waiting);
         }
+        if self.settings.tells_presence {
+            self.functions[function as usize].tell_presence(now);
+        }
     }
 
     /// A call whose function has nobody waiting: it starts at once if a node has room.
@@ -80,6 +83,9 @@ impl Simulator<'_> {
         self.functions[function as usize].queue.push_front(waiting);
         self.ledger.waiting += 1;
         self.gauges.add(Gauge::Waiting, 1);
+        if self.settings.tells_presence {
+            self.functions[function as usize].tell_presence(self.now);
+        }
     }
 
     fn reject(&mut self, function: u32, waiting: &Waiting) {
@@ -286,8 +292,8 @@ impl Simulator<'_> {
         let now = self.now;
         self.ledger.running += 1;
         self.gauges.add(Gauge::Running, 1);
+        // Its presence was noted when it arrived or left the queue, at this same moment.
         let state = &mut self.functions[function as usize];
-        state.note_presence(now);
         state.running += 1;
         let mut record = first_page(function, waiting, state.reservation, start.grant, now);
         record.node = NodeId(self.instances[instance].node);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use windfall_core::{
     Allocation, CallDemand, CallId, CallPlan, CallRecord, ColdStart, Duration, FunctionProfile,
-    Timestamp,
+    PresenceStep, Timestamp, Worth,
 };
 
 use crate::event_queue::Token;
@@ -55,6 +55,8 @@ pub(crate) struct Function {
     pub(crate) keep_alive: Duration,
     /// Instances that a tick has asked for.
     pub(crate) wished: Option<u32>,
+    /// What its longest idle instance is worth to whoever looks for room; least goes first.
+    pub(crate) worth: Worth,
     pub(crate) cold_start: ColdStart,
     /// First node of the home-invoker walk.
     pub(crate) home: u32,
@@ -73,6 +75,8 @@ pub(crate) struct Function {
     /// The reminder that the instances get their new size.
     pub(crate) resize: Token,
     pub(crate) window: Window,
+    /// Changes of the number of calls in the system since the last observation, if they are told.
+    pub(crate) presence: Vec<PresenceStep>,
     presence_at: Timestamp,
 }
 
@@ -84,6 +88,7 @@ impl Function {
             concurrency: settings.concurrency,
             keep_alive: settings.keep_alive,
             wished: None,
+            worth: Worth::default(),
             cold_start: profile.cold_start,
             home,
             queue: VecDeque::new(),
@@ -96,6 +101,7 @@ impl Function {
             expiry: Token::NONE,
             resize: Token::NONE,
             window: Window::default(),
+            presence: Vec::new(),
             presence_at: Timestamp::ZERO,
         }
     }
@@ -106,6 +112,12 @@ impl Function {
         let passed = now.since(self.presence_at).as_nanos();
         self.window.presence += u128::from(present) * u128::from(passed);
         self.presence_at = now;
+    }
+
+    /// Keeps for the next observation how many calls are in the system from `now` on.
+    pub(crate) fn tell_presence(&mut self, now: Timestamp) {
+        let calls = self.running + self.queue.len() as u32;
+        self.presence.push(PresenceStep { at: now, calls });
     }
 
     /// Takes out what was counted since the last time.

@@ -114,6 +114,14 @@ impl OnNode {
     }
 }
 
+impl OnNode {
+    /// All of them, longest idle first.
+    pub(crate) fn iter<'a>(&'a self, all: &'a Slab<Instance>) -> impl Iterator<Item = u32> + 'a {
+        let entries = self.entries[self.passed..].iter();
+        entries.filter(|entry| is_up_to_date(all, **entry)).map(|entry| entry.0)
+    }
+}
+
 fn is_up_to_date(all: &Slab<Instance>, (instance, rest): (u32, Rest)) -> bool {
     all.get(instance).is_some_and(|state| state.rest == rest)
 }

@@ -2,7 +2,7 @@
 //! instances are sized and shared; there calls wait in the function's queue for a free place.
 
 use windfall_core::{
-    Allocation, CallDecision, CallSafeguardChain, Duration, MilliCpu, Start, Timestamp,
+    Allocation, CallDecision, CallSafeguardChain, Duration, MilliCpu, Start, Timestamp, Worth,
 };
 
 use crate::event_queue::{Event, Token};
@@ -76,13 +76,29 @@ impl Simulator<'_> {
     /// Stops idle instances on `node`, longest idle first, until `need` fits beside the rest.
     #[inline(always)]
     pub(crate) fn make_room(&mut self, node: u32, need: Allocation) {
-        while !self.nodes[node as usize].fits_beside_idle(need) && self.stop_longest_idle(node) {}
+        while !self.nodes[node as usize].fits_beside_idle(need) && self.stop_least_worth(node) {}
     }
 
     #[cold]
-    fn stop_longest_idle(&mut self, node: u32) -> bool {
-        let longest = self.nodes[node as usize].idle_instances.first(&self.instances);
-        longest.map(|instance| self.stop_instance(instance)).is_some()
+    fn stop_least_worth(&mut self, node: u32) -> bool {
+        self.least_worth(node).map(|instance| self.stop_instance(instance)).is_some()
+    }
+
+    /// The idle instance of `node` that goes first: of least worth where ticks have said what they are
+    /// worth, the longest idle one among equals.
+    fn least_worth(&mut self, node: u32) -> Option<u32> {
+        let state = &mut self.nodes[node as usize];
+        if !self.knows_worth {
+            return state.idle_instances.first(&self.instances);
+        }
+        let idle = self.nodes[node as usize].idle_instances.iter(&self.instances);
+        idle.min_by_key(|&instance| self.claim_to_stay(instance))
+    }
+
+    /// Compared between idle instances when one must go: the smallest claim goes.
+    fn claim_to_stay(&self, instance: u32) -> (Worth, Timestamp, u32) {
+        let state = &self.instances[instance];
+        (self.functions[state.function as usize].worth, state.idle_since, instance)
     }
 
     /// An instance is gone with everything it held; its calls have left before.
@@ -195,7 +211,7 @@ impl Simulator<'_> {
         let Some(wished) = self.functions[function as usize].wished else { return };
         let present = |state: &crate::function::Function| state.ready + state.starting;
         while present(&self.functions[function as usize]) < wished {
-            if !self.start_without_call(function) {
+            if !self.start_without_call(function, false) {
                 break;
             }
         }
@@ -210,8 +226,10 @@ impl Simulator<'_> {
         self.watch_keep_alive(function);
     }
 
-    /// Starts an instance ahead of any call; false if no node has room.
-    fn start_without_call(&mut self, function: u32) -> bool {
+    /// Starts an instance that no call is bound to; false if no node has room. Idle instances give way
+    /// to one that a call waits for. One that is only expected to be needed must not push out what
+    /// another function needs a second later: pre-warming that evicts feeds on itself.
+    fn start_without_call(&mut self, function: u32, is_awaited: bool) -> bool {
         let sizes_calls = self.sizes_calls;
         let held = if sizes_calls {
             let memory = self.functions[function as usize].reservation.memory;
@@ -219,7 +237,8 @@ impl Simulator<'_> {
         } else {
             self.functions[function as usize].allocation
         };
-        let Some(node) = self.node_for_instance(function, held) else { return false };
+        let evicts = is_awaited || (sizes_calls && self.settings.prewarm_evicts);
+        let Some(node) = self.node_for_instance(function, held, evicts) else { return false };
         let instance = self.begin_instance(function, node, held);
         self.instances[instance].prewarms = sizes_calls;
         if sizes_calls {
@@ -256,22 +275,25 @@ impl Simulator<'_> {
         self.cold_noise.cold_start(law, u64::MAX - self.prewarmed)
     }
 
-    fn node_for_instance(&mut self, function: u32, held: Allocation) -> Option<u32> {
+    fn node_for_instance(&mut self, function: u32, held: Allocation, evicts: bool) -> Option<u32> {
         loop {
             let node = match self.settings.placement {
                 Placement::LeastLoaded => self.least_loaded(held),
                 Placement::HomeInvoker | Placement::CoverageAware => self.home_walk(function, held),
             };
+            if !evicts {
+                return node.filter(|&node| self.nodes[node as usize].fits_beside_idle(held));
+            }
             if node.is_some() || self.settings.scale_out == ScaleOut::OnTick {
                 return node;
             }
-            // Idle instances give way, longest idle first.
-            let longest = self
-                .nodes
-                .iter_mut()
-                .filter_map(|node| node.idle_instances.first(&self.instances))
-                .min_by_key(|&instance| (self.instances[instance].idle_since, instance))?;
-            self.stop_instance(longest);
+            let mut least = None;
+            for node in 0..self.nodes.len() as u32 {
+                let here = self.least_worth(node).map(|instance| self.claim_to_stay(instance));
+                least = [least, here].into_iter().flatten().min();
+            }
+            let (_, _, least) = least?;
+            self.stop_instance(least);
         }
     }
 
@@ -304,12 +326,12 @@ impl Simulator<'_> {
         let state = &self.functions[function as usize];
         let coming = state.starting as usize * state.concurrency as usize;
         let is_needed = match self.settings.scale_out {
-            ScaleOut::PerCall => state.queue.len() > coming,
+            ScaleOut::PerCall | ScaleOut::OnMiss => state.queue.len() > coming,
             ScaleOut::OnTick => state.ready + state.starting == 0 && !state.queue.is_empty(),
         };
         if is_needed {
             self.functions[function as usize].window.cold_starts += 1;
-            self.start_without_call(function);
+            self.start_without_call(function, true);
         }
     }
 

@@ -129,11 +129,13 @@ impl Simulator<'_> {
             cpu_used_cores: used as f64 * 1e-3 / nanos,
             memory_peak_mib: f64::from(memory_peak),
             cold_start: state.cold_start.median,
+            presence: std::mem::take(&mut state.presence),
         }
     }
 
     fn carry_out(&mut self, target: &PlannedTarget, receipt: &mut Receipt) {
-        let PlannedTarget { function, instances, cpu, memory, concurrency, keep_alive } = *target;
+        let PlannedTarget { function, instances, cpu, memory, concurrency, keep_alive, worth } =
+            *target;
         let Some(state) = self.functions.get_mut(function.index()) else {
             receipt.refused.push(format!("there is no function {}", function.0));
             return;
@@ -141,6 +143,10 @@ impl Simulator<'_> {
         if let Setting::Set(keep_alive) = keep_alive {
             state.keep_alive = keep_alive;
             receipt.accepted += 1;
+        }
+        if let Setting::Set(worth) = worth {
+            state.worth = worth;
+            self.knows_worth = true;
         }
         if let Setting::Set(count) = instances {
             state.wished = Some(count.get());

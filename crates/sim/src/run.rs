@@ -1,7 +1,7 @@
 //! From start to end, or to a kill and a second try.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, CallEnd, CallOutcome, CallRecord, Duration, Timestamp};
+use windfall_core::{Allocation, CallEnd, CallOutcome, CallRecord, Duration, MilliCpu, Timestamp};
 
 use crate::call::{Call, Pace, Turn};
 use crate::call_record::put_before;
@@ -179,13 +179,17 @@ impl Simulator<'_> {
             call.record.memory_used += call.demand.memory_used(now.since(call.record.started_at));
         }
         self.used += call.record.cpu_used as f64;
-        let before = Count::of(&self.instances[instance]);
+        let before = self.can_compete.then(|| Count::of(&self.instances[instance]));
         self.leave_instance(slot, instance);
         if is_running {
-            self.count_potential(node, instance, Some(before));
+            if before.is_some() {
+                self.recount_potential(node, instance, before);
+            }
             self.leave_node(slot, node);
         }
-        self.nodes[node].held_back -= held_back;
+        if held_back != MilliCpu::ZERO {
+            self.nodes[node].held_back -= held_back;
+        }
         if owed != Allocation::ZERO {
             self.nodes[node].debts.retain(|&debtor| debtor != slot);
         }
@@ -204,6 +208,9 @@ impl Simulator<'_> {
         state.running -= 1;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
+        if self.settings.tells_presence {
+            state.tell_presence(now);
+        }
         if !self.sizes_calls {
             self.watch_memory(instance);
         }

@@ -25,6 +25,10 @@ pub enum ScaleOut {
     /// when a node needs their room. A tick's number of instances is a floor of warm ones.
     #[default]
     PerCall,
+    /// A call that finds no free place waits for the first one there is; an instance starts for it
+    /// unless one that is on its way will do. Instances hold their size from start to stop, as in Azure
+    /// Functions. A tick's number of instances is a floor of warm ones.
+    OnMiss,
     /// Only ticks start and stop instances (and the first call of a function at zero), as Knative
     /// does; calls wait for a free place. Instances hold their size from start to stop.
     OnTick,
@@ -100,6 +104,11 @@ pub struct Settings {
     pub keep_steps: bool,
     /// Whether the policy is told the future: for the oracle alone.
     pub foresight: bool,
+    /// Whether ticks are told every change of the number of calls in the system.
+    pub tells_presence: bool,
+    /// Whether an instance that is started ahead of any call may push out idle ones where calls are
+    /// sized one by one. Elsewhere it never does.
+    pub prewarm_evicts: bool,
 }
 
 impl Settings {
@@ -125,6 +134,8 @@ impl Settings {
             interval: Duration::from_mins(1),
             keep_steps: false,
             foresight: false,
+            tells_presence: false,
+            prewarm_evicts: true,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::slab::Slab;
 use crate::water_filling::Claim;
 
-/// Arrivals that are drawn together: some ten kilobytes of them.
+/// Arrivals that are drawn together: enough that the tables they are drawn from are fetched for many.
 const AHEAD: usize = 128;
 
 /// A simulated platform with its workload. Borrowed parts outlive it, so that a caller can read its
@@ -59,6 +59,8 @@ pub struct Simulator<'a> {
     next_interval: Timestamp,
     arrived: u64,
     pub(crate) prewarmed: u64,
+    /// Whether a tick has said what idle instances are worth.
+    pub(crate) knows_worth: bool,
     /// The last rest that an instance began.
     pub(crate) rest: Rest,
     events: u64,
@@ -105,6 +107,7 @@ impl<'a> Simulator<'a> {
             next_interval: Timestamp::ZERO,
             arrived: 0,
             prewarmed: 0,
+            knows_worth: false,
             rest: Rest::FIRST,
             events: 0,
             changes: Vec::new(),
@@ -147,6 +150,7 @@ impl<'a> Simulator<'a> {
         self.next_interval = Timestamp::ZERO + self.settings.interval;
         self.arrived = 0;
         self.prewarmed = 0;
+        self.knows_worth = false;
         self.rest = Rest::FIRST;
         self.events = 0;
         self.plan_faults();

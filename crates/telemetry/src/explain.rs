@@ -203,7 +203,10 @@ fn wished(target: &WishedTarget) -> String {
     push_knob(&mut parts, "MiB", number(target.memory_mib));
     push_knob(&mut parts, "concurrency", number(target.concurrency));
     push_knob(&mut parts, "keep-alive", target.keep_alive.value().map(|x| x.to_string()));
-    parts.join(", ")
+    if target.why.is_empty() {
+        return parts.join(", ");
+    }
+    format!("{}: {}", parts.join(", "), target.why)
 }
 
 fn push_knob(parts: &mut Vec<String>, name: &str, value: Option<String>) {

@@ -131,6 +131,7 @@ fn view(function: u32) -> FunctionView {
         cpu_used_cores: 0.0,
         memory_peak_mib: 0.0,
         cold_start: Duration::ZERO,
+        presence: Vec::new(),
     }
 }
 

@@ -14,9 +14,10 @@ use crate::error::TraceError;
 use crate::huawei;
 use crate::invocation_list::InvocationList;
 use crate::minute_counts::{BinRates, MinuteCounts};
-use crate::options::ReadOptions;
+use crate::options::{Needs, ReadOptions};
 use crate::parameters::demand;
 use crate::quantiles::Quantiles;
+use crate::times_only::TimesOnly;
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
@@ -45,7 +46,7 @@ pub(crate) fn open_azure_2019(
     options: &ReadOptions,
     seed: Seed,
     notices: &mut Vec<String>,
-) -> Result<impl Workload + use<>, TraceError> {
+) -> Result<Box<dyn Workload>, TraceError> {
     let (file, name) = opened(tables.invocations)?;
     let invocations = azure_2019::read_invocations(file, &name)?;
     let (file, durations_name) = opened(tables.durations)?;
@@ -72,10 +73,29 @@ pub(crate) fn open_azure_2019(
         .zip(keep)
         .filter(|(_, keep)| *keep)
         .filter_map(|((facts, row), _)| facts.map(|facts| (facts, row.as_slice())))
+        .filter(|(facts, _)| options.holds(&facts.application))
         .collect();
     let (facts, rows): (Vec<FunctionFacts>, Vec<_>) = not_empty(kept, &name)?.into_iter().unzip();
     let counts = MinuteCounts::new(window.1, &rows, totals, options.caps);
-    Ok(Binned::new(facts, counts, options.placement, seed))
+    let memory = median_memory(&facts);
+    let workload = Binned::new(facts, counts, options.placement, seed);
+    Ok(with_needs(workload, memory, options.needs))
+}
+
+/// Median memory of each function, MiB, where the trace knows it.
+fn median_memory(facts: &[FunctionFacts]) -> Vec<Option<f64>> {
+    facts.iter().map(|facts| facts.memory_mib.as_ref().map(|memory| memory.at(0.5))).collect()
+}
+
+fn with_needs(
+    workload: impl Workload + Send + 'static,
+    memory_mib: Vec<Option<f64>>,
+    needs: Needs,
+) -> Box<dyn Workload + Send> {
+    match needs {
+        Needs::Modelled => Box::new(workload),
+        Needs::TimesOnly => Box::new(TimesOnly::new(workload, memory_mib)),
+    }
 }
 
 /// Each function's minutes inside the window, counted from its beginning, and all calls by minute.
@@ -102,7 +122,7 @@ pub(crate) fn open_huawei(
     options: &ReadOptions,
     seed: Seed,
     notices: &mut Vec<String>,
-) -> Result<impl Workload + use<>, TraceError> {
+) -> Result<Box<dyn Workload>, TraceError> {
     let (file, name) = opened(path)?;
     let requests = huawei::read_requests(file, &name)?;
     notices.extend(requests.notices.iter().cloned());
@@ -121,6 +141,9 @@ pub(crate) fn open_huawei(
     let keep = options.keep(&calls);
     let (mut facts, mut per_minute) = (Vec::new(), Vec::new());
     for (member, series) in requests.series.into_iter().enumerate().filter(|(i, _)| keep[*i]) {
+        if !options.holds(&series.user) {
+            continue;
+        }
         facts.push(FunctionFacts {
             member: member as u64,
             name: series.name,
@@ -134,7 +157,9 @@ pub(crate) fn open_huawei(
     }
     let facts = not_empty(facts, &name)?;
     let rates = BinRates::new(per_minute, totals, minutes, window, options.caps);
-    Ok(Binned::new(facts, rates, options.placement, seed))
+    let memory = median_memory(&facts);
+    let workload = Binned::new(facts, rates, options.placement, seed);
+    Ok(with_needs(workload, memory, options.needs))
 }
 
 /// Azure 2021: single calls.

@@ -19,6 +19,7 @@ use windfall_core::{
 
 use crate::bucket_sort::BucketSort;
 use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
+use crate::gusts::Gusts;
 
 /// Calls that are placed and sorted together, at most on average: 1 MiB of words.
 const SLICE_CALLS: u64 = 1 << 17;
@@ -36,6 +37,8 @@ pub enum Placement {
     Uniform,
     /// In clusters of 7.5 calls on average within 0.3 s; all calls of a timer within 0.5 s.
     Bursty,
+    /// Spread by a rate that wanders within the minute and spikes now and then; timers as in bursts.
+    Gusty,
 }
 
 /// The calls of one function in one bin.
@@ -72,6 +75,7 @@ pub(crate) struct Function {
     is_timer: bool,
     /// Where in the bin a timer fires, as a share.
     phase: f32,
+    gusts: Gusts,
 }
 
 /// A workload made from counts per bin.
@@ -222,7 +226,11 @@ impl Place<'_> {
                 }
             }
             (Placement::Bursty, false) => self.clusters(rng, calls),
-            (Placement::Bursty, true) => {
+            (Placement::Gusty, false) => {
+                let span = (self.start, self.end);
+                function.gusts.place(rng, span, calls, |offset| self.push(offset));
+            }
+            (Placement::Bursty | Placement::Gusty, true) => {
                 let length = (self.end - self.start) as f64;
                 let fires = self.start + (f64::from(function.phase) * length) as u64;
                 for _ in 0..calls {
@@ -291,7 +299,8 @@ impl<C: Counts> Workload for Binned<C> {
             let mut arrivals = seed.stream("arrivals").member(facts.member).generator();
             let phase = arrivals.random();
             let is_timer = facts.trigger == Trigger::Timer;
-            self.functions.push(Function { model, demand, arrivals, is_timer, phase });
+            let gusts = Gusts::default();
+            self.functions.push(Function { model, demand, arrivals, is_timer, phase, gusts });
         }
         self.counts.restart(seed, &self.functions);
         self.packed.clear();

@@ -14,11 +14,14 @@ pub struct Caps {
     pub busy: f64,
     /// The same inside any one minute.
     pub busy_in_a_minute: f64,
+    /// Calls per second of one function over the whole trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_per_second: Option<f64>,
 }
 
 impl Default for Caps {
     fn default() -> Self {
-        Self { busy: 4.0, busy_in_a_minute: 8.0 }
+        Self { busy: 4.0, busy_in_a_minute: 8.0, calls_per_second: None }
     }
 }
 
@@ -112,6 +115,8 @@ fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<(f64,
     let limits = rates.iter().zip(draws).map(|(&rate, function)| {
         let run = function.model.mean_run_seconds();
         let share = 60.0 * caps.busy / (rate * run).max(f64::MIN_POSITIVE);
+        let most = caps.calls_per_second.unwrap_or(f64::INFINITY);
+        let share = share.min(60.0 * most / rate.max(f64::MIN_POSITIVE));
         (share.min(1.0), 60.0 * caps.busy_in_a_minute / run)
     });
     limits.collect()

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use windfall_core::Seed;
 
 use windfall_core::seed::mix;
 
@@ -51,6 +52,49 @@ pub struct ReadOptions {
     pub fold: Option<Fold>,
     /// Leave out functions that not all tables of Azure 2019 know, instead of refusing the trace.
     pub skip_incomplete: bool,
+    /// Only one half of the applications: what is fitted on one must be shown on the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+    /// What calls need beside time.
+    #[serde(skip_serializing_if = "Needs::is_usual")]
+    pub needs: Needs,
+}
+
+/// One half of the applications of a trace, by a hash of their names: functions of one application
+/// resemble each other and must not stand on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// To fit on.
+    Train,
+    /// To show on.
+    Test,
+}
+
+impl Part {
+    /// Whether `application` belongs to this half.
+    pub fn holds(self, application: &str) -> bool {
+        let is_even = Seed::new(0).stream(application).get() % 2 == 0;
+        is_even == (self == Self::Train)
+    }
+}
+
+/// What calls need beside time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// Cores and memory from the demand model: calls compete where they share.
+    #[default]
+    Modelled,
+    /// Nothing: a call takes its time whatever it is given, and an instance holds its function's median
+    /// memory, at least 32 and at most 2048 MiB. For questions of scaling alone.
+    TimesOnly,
+}
+
+impl Needs {
+    fn is_usual(&self) -> bool {
+        *self == Self::Modelled
+    }
 }
 
 impl Default for ReadOptions {
@@ -64,6 +108,8 @@ impl Default for ReadOptions {
             without_busiest: false,
             fold: None,
             skip_incomplete: false,
+            part: None,
+            needs: Needs::default(),
         }
     }
 }
@@ -83,9 +129,11 @@ impl ReadOptions {
             return Err(TraceError::BadSetting { setting: "window_minutes", value, allowed });
         }
         if let Some(caps) = self.caps {
-            for (setting, value) in
-                [("caps.busy", caps.busy), ("caps.busy_in_a_minute", caps.busy_in_a_minute)]
-            {
+            for (setting, value) in [
+                ("caps.busy", caps.busy),
+                ("caps.busy_in_a_minute", caps.busy_in_a_minute),
+                ("caps.calls_per_second", caps.calls_per_second.unwrap_or(1.0)),
+            ] {
                 if !(value > 0.0 && value.is_finite()) {
                     let value = value.to_string().into();
                     return Err(TraceError::BadSetting { setting, value, allowed: "more than 0" });
@@ -98,7 +146,7 @@ impl ReadOptions {
     /// Refuses options that would have no effect on this kind of trace: an option that is read and then
     /// ignored misleads.
     pub(crate) fn check_for(&self, kind: &TraceKind, file: &Path) -> Result<(), TraceError> {
-        let Self { placement, caps, huawei_scale, skip_incomplete, .. } = self;
+        let Self { placement, caps, huawei_scale, skip_incomplete, part, needs, .. } = self;
         // The window and the choice of functions work on every kind.
         let (counts, huawei, tables) = match kind {
             TraceKind::Azure2019 { .. } => (true, false, true),
@@ -110,6 +158,8 @@ impl ReadOptions {
             ("placement", *placement != usual.placement && !counts, "counts per minute or bin"),
             ("caps", caps.is_some() && !counts, "counts per minute or bin"),
             ("huawei_scale", *huawei_scale != usual.huawei_scale && !huawei, "Huawei's tables"),
+            ("part", part.is_some() && !counts, "counts per minute or bin"),
+            ("needs", *needs != usual.needs && !counts, "counts per minute or bin"),
             ("skip_incomplete", *skip_incomplete && !tables, "Azure's three tables of 2019"),
         ];
         match idle.into_iter().find(|(_, refused, _)| *refused) {
@@ -131,6 +181,11 @@ impl ReadOptions {
             return Err(TraceError::BadSetting { setting: "window_minutes", value, allowed });
         }
         Ok((from, to.min(minutes).saturating_sub(from)))
+    }
+
+    /// Whether the functions of `application` belong to the part that is read.
+    pub(crate) fn holds(&self, application: &str) -> bool {
+        self.part.is_none_or(|part| part.holds(application))
     }
 
     /// Which of the functions with so many `calls` each are kept.

@@ -75,7 +75,7 @@ impl Source {
                     None => {}
                 }
                 if let Some(caps) = options.caps {
-                    let Caps { busy, busy_in_a_minute } = caps;
+                    let Caps { busy, busy_in_a_minute, .. } = caps;
                     text += &format!(
                         ", functions capped at {busy} busy (any minute {busy_in_a_minute})"
                     );
@@ -95,12 +95,10 @@ fn open_file(path: &Path, options: &ReadOptions, seed: Seed) -> Result<Opened, T
     let workload: Box<dyn Workload + Send> = match &detected.kind {
         TraceKind::Azure2019 { invocations, durations, memory } => {
             let tables = Tables { invocations, durations, memory };
-            Box::new(open_azure_2019(&tables, options, seed, &mut notices)?)
+            open_azure_2019(&tables, options, seed, &mut notices)?
         }
         TraceKind::Azure2021 { calls } => Box::new(open_azure_2021(calls, options, seed)?),
-        TraceKind::Huawei { requests } => {
-            Box::new(open_huawei(requests, options, seed, &mut notices)?)
-        }
+        TraceKind::Huawei { requests } => open_huawei(requests, options, seed, &mut notices)?,
         TraceKind::Native { file } => Box::new(NativeWorkload::open_with(file, options)?),
     };
     Ok(Opened { workload, notices })

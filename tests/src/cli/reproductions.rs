@@ -45,3 +45,30 @@ fn a_sample_that_is_not_one_is_refused() {
     place.write("d/memory_1000fn.csv.gz", "HashFunction\n");
     place.run("reproduce faasrm --sample d", &[]).refused(&["line 2, column `1`: found `x`"]);
 }
+
+#[test]
+fn ece471_has_its_golden_scores_and_every_learner() {
+    let place = Place::new();
+    let words = "reproduce ece471 --quick --seeds 2 --only q-learning --format json --out o";
+    let json = place.run(words, &[]).json();
+    for (key, score) in [
+        ("dp", 190.22),
+        ("greedy", 189.35),
+        ("mm1", 185.36),
+        ("hpa80", 181.75),
+        ("hpa70", 179.22),
+        ("hpa60", 170.38),
+    ] {
+        let found = json["golden"][key].as_f64().expect("a golden score");
+        assert!((found - score).abs() < 0.005, "{key} is {found}");
+    }
+    let rows = json["algorithms"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2);
+    assert_eq!((&rows[0]["name"], &rows[0]["seeds"]), (&"q-learning".into(), &2.into()));
+    assert!(rows.iter().all(|row| row["mean"].is_f64() && row["sd"].is_f64()));
+    assert_eq!(json["continued"]["identical"], true);
+    assert_eq!(json["designs"].as_array().map(Vec::len), Some(4));
+    assert!(json["duel"]["trained"].as_f64() > json["duel"]["random"].as_f64());
+    assert!(place.read("o/report.html").contains("Task 4.1: training curves"));
+    place.run("reproduce ece471 --only sarsa", &[]).refused(&["sarsa", "ppo/500", "dqn/50"]);
+}

@@ -12,6 +12,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "simulate",
     "report",
     "explain",
+    "frontier",
     "trace",
     "trace inspect",
     "trace generate",
@@ -19,6 +20,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "bench",
     "bench simulator",
     "bench learning",
+    "bench scaling",
     "reproduce",
     "reproduce ece471",
     "reproduce knative-concurrency",
@@ -82,6 +84,12 @@ fn json_is_all_that_is_on_standard_output() {
     place.run("report c --format json", &[]).json();
     place.run("policies --format json", &[]).json();
     place.run("compare --show-settings --format json", &[]).json();
+    let frontier = "frontier --world generated --warm-up 0 --quick --policies keep-alive,windfall";
+    let drawn = place.run(&format!("{frontier} --format json --out f"), &SMALL).json();
+    for key in ["policy", "dial", "seed", "slow_share", "mib_seconds", "instance_seconds"] {
+        assert!(drawn["points"][0].get(key).is_some(), "{key}");
+    }
+    assert_eq!(drawn["ratios"][0]["seeds"], 1);
 }
 
 #[test]

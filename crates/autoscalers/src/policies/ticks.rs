@@ -42,6 +42,7 @@ fn view(ready: u32, in_system: f64, cpu_used_cores: f64) -> FunctionView {
         cpu_used_cores,
         memory_peak_mib: 100.0,
         cold_start: Duration::from_millis(500),
+        presence: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! process, because machines are noisy; memory as the peak of a process of its own.
 
 mod learning;
+mod scaling;
 mod simulator;
 
 use std::process::ExitCode;
@@ -21,6 +22,8 @@ enum Command {
     Simulator(simulator::Arguments),
     /// Steps, samples and decisions of the learning core, and the ratio to bare matrix products
     Learning(learning::Arguments),
+    /// Time and memory of deciding on instances at one tick
+    Scaling(scaling::Arguments),
     /// One part of the simulator benchmark, in a process of its own
     #[command(hide = true)]
     SimulatorPart(simulator::Part),
@@ -30,6 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Simulator(arguments) => simulator::run(arguments)?,
         Command::Learning(arguments) => learning::run(arguments)?,
+        Command::Scaling(arguments) => scaling::run(arguments)?,
         Command::SimulatorPart(part) => simulator::run_part(part)?,
     }
     Ok(ExitCode::SUCCESS)

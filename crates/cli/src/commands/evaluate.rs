@@ -1,5 +1,6 @@
-//! `windfall evaluate`: how a trained policy does, beside random choices.
+//! `windfall evaluate`: how a trained policy does, beside classic ones and random choices.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,8 +18,9 @@ use crate::progress;
 
 /// Play episodes with a trained policy, without exploration.
 ///
-/// One episode in every environment of its panel (such as one for each load) and for every seed, beside a
-/// policy that chooses among the allowed actions at random.
+/// One episode in every environment of its panel (such as one for each load) and for every seed, beside
+/// the classic policies of the environment, where it has some, and one that chooses among the allowed
+/// actions at random.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The checkpoint
@@ -47,6 +49,7 @@ struct Outcome {
     #[serde(flatten)]
     policy: Row,
     random: Row,
+    classic: BTreeMap<&'static str, Row>,
 }
 
 #[derive(Serialize)]
@@ -82,6 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let policy = row(&|_| Ok(checkpoint.decider()?), header.masks())?;
     let random = row(&|seed| Ok(Box::new(Random::new(seed))), true)?;
+    let classic = classic(&header.environment.id, split, &arguments.seeds);
     bar.finish_and_clear();
     let outcome = Outcome {
         environment: header.environment.id.clone(),
@@ -92,12 +96,25 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         episodes,
         policy,
         random,
+        classic,
     };
     match arguments.format {
         Format::Json => print_json(&outcome)?,
         Format::Text | Format::Csv | Format::Markdown => print(&text(&outcome))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The classic policies on the same panels.
+fn classic(id: &str, split: Split, seeds: &[u64]) -> BTreeMap<&'static str, Row> {
+    let mut found: BTreeMap<&'static str, Vec<Evaluation>> = BTreeMap::new();
+    let Some(rivals) = environments::rivals(id) else { return BTreeMap::new() };
+    for seed in seeds.iter().copied().map(Seed::new) {
+        for (name, returns) in rivals(split, seed) {
+            found.entry(name).or_default().push(Evaluation::of(&returns));
+        }
+    }
+    found.into_iter().map(|(name, found)| (name, summary(&found))).collect()
 }
 
 fn summary(found: &[Evaluation]) -> Row {
@@ -120,8 +137,8 @@ fn text(outcome: &Outcome) -> String {
         let Row { mean, sd, low, high, .. } = row;
         format!("{name:10} {mean:>10.2} {sd:>8.2} {low:>10.2} {high:>10.2}")
     };
-    format!(
-        "{} in {}, {} episodes on {} seeds\n{:10} {:>10} {:>8} {:>10} {:>10}\n{}\n{}",
+    let mut text = format!(
+        "{} in {}, {} episodes on {} seeds\n{:10} {:>10} {:>8} {:>10} {:>10}\n{}",
         outcome.algorithm,
         outcome.environment,
         outcome.episodes,
@@ -132,6 +149,13 @@ fn text(outcome: &Outcome) -> String {
         "worst",
         "best",
         line("trained", &outcome.policy),
-        line("random", &outcome.random),
-    )
+    );
+    let mut others: Vec<(&str, &Row)> =
+        outcome.classic.iter().map(|(name, row)| (*name, row)).collect();
+    others.push(("random", &outcome.random));
+    others.sort_by(|(_, one), (_, other)| other.mean.total_cmp(&one.mean));
+    for (name, row) in others {
+        text += &format!("\n{}", line(name, row));
+    }
+    text
 }

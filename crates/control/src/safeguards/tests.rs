@@ -12,6 +12,7 @@ fn every_rule_keeps_its_promises() {
     safeguard_suite(&|| Box::new(StaleObservation::default()));
     safeguard_suite(&|| Box::new(Limits::default()));
     safeguard_suite(&|| Box::new(RateOfChange::default()));
+    safeguard_suite(&|| Box::new(StartsPerTick::default()));
     safeguard_suite(&|| Box::new(FlapBudget::default()));
     safeguard_suite(&|| Box::new(Capacity::default()));
 }
@@ -72,6 +73,19 @@ fn one_tick_goes_only_so_far_but_back_to_the_reservation_at_once() {
     seen.functions[0].allocation = Allocation::new(100, 256);
     let plan = review(rate, &seen, vec![cpu(5.0)]);
     assert_eq!(plan.targets()[0].cpu, Setting::Set(MilliCpu::new(1000)));
+}
+
+#[test]
+fn starts_are_counted_over_all_functions_of_a_tick() {
+    let mut second = instances(20.0);
+    second.function = FunctionId(1);
+    // 4 and 1 instances stand: 6 more for the first leave 4 of 10 for the second.
+    let plan = review(StartsPerTick::new(10), &seen(), vec![instances(10.0), second]);
+    assert_eq!(plan.targets()[0].instances, Setting::Set(Instances::new(10)));
+    assert_eq!(plan.targets()[1].instances, Setting::Set(Instances::new(5)));
+    assert_eq!(rules(&plan), ["starts"]);
+    let plan = review(StartsPerTick::new(0), &seen(), vec![instances(2.0)]);
+    assert_eq!(rules(&plan), [""; 0], "what goes down starts nothing");
 }
 
 #[test]
@@ -147,7 +161,7 @@ proptest! {
                 cpu_cores: Setting::Set(cores),
                 memory_mib: Setting::Set(mib),
                 concurrency: Setting::Set(calls),
-                keep_alive: Setting::Keep,
+                ..Target::default()
             }).collect(),
             reason: String::new(),
         };

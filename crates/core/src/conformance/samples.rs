@@ -26,6 +26,7 @@ fn function(id: u32, reservation: Allocation, ready: u32, queued: u32) -> Functi
         cpu_used_cores: f64::from(ready) * 0.3,
         memory_peak_mib: 100.0,
         cold_start: Duration::from_millis(500),
+        presence: Vec::new(),
     }
 }
 

@@ -124,6 +124,20 @@ pub fn best_containers(rate: u32) -> u32 {
     (2..=MOST_CONTAINERS).fold(1, |best, n| if pay(n) > pay(best) { n } else { best })
 }
 
+/// The rules with their names and their return at every rate.
+pub fn rules() -> Vec<(&'static str, Vec<f64>)> {
+    let rules = [
+        ("greedy", Baseline::Greedy),
+        ("mm1", Baseline::Mm1),
+        ("hpa80", Baseline::Hpa { target: 0.8 }),
+        ("hpa70", Baseline::Hpa { target: 0.7 }),
+        ("hpa60", Baseline::Hpa { target: 0.6 }),
+        ("hold", Baseline::Hold),
+    ];
+    let returns = |rule: Baseline| RATES.map(|rate| rule.play(rate).total).collect();
+    rules.into_iter().map(|(name, rule)| (name, returns(rule))).collect()
+}
+
 /// The golden scores: means over all rates of 200-step episodes with the authors' reward.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Golden {

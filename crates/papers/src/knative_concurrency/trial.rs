@@ -10,6 +10,8 @@ use super::{LIMITS, LimitLearner};
 
 /// Picks that are not held against a learner.
 const FIRST_PICKS: usize = 3;
+/// Equal picks at the end that make a learner still.
+const STILL_FOR: usize = 10;
 
 /// One run of a learner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl Trial {
         let last = self.picks.last()?;
         let before = self.picks.iter().rposition(|limit| limit != last);
         let still = before.map_or(0, |place| place + 1);
-        (still + 1 < self.picks.len()).then_some(still + 1)
+        (still + STILL_FOR <= self.picks.len()).then_some(still + 1)
     }
 
     /// Load tests after the third at a limit where more than 1 % fail.

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use toml::de::{DeTable, DeValue};
 use windfall_core::{Allocation, Duration, Seed};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
-use windfall_trace::{AzureLikeSettings, Caps, Fold, Placement as InMinute, ReadOptions, Source};
+use windfall_trace::{
+    AzureLikeSettings, Caps, Fold, Needs, Part, Placement as InMinute, ReadOptions, Source,
+};
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
 use crate::checkpoint_policy::{is_checkpoint, label, open};
-use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, names};
+use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names};
 
 /// Policies that size single calls and nothing else.
 const SIZING: [&str; 9] = [
@@ -80,7 +82,7 @@ fn trace(mut table: Table<'_, '_>, problems: &mut Problems) -> Source {
     let path = table.text("path", problems);
     let placement = table.choice(
         "placement",
-        &[("uniform", InMinute::Uniform), ("bursty", InMinute::Bursty)],
+        &[("uniform", InMinute::Uniform), ("bursty", InMinute::Bursty), ("gusty", InMinute::Gusty)],
         problems,
     );
     let source = match path {
@@ -125,10 +127,15 @@ fn read_options(
     let window = table.list("window_minutes", "two whole numbers", problems, whole);
     let busy = table.number("cap_busy", 0.01..=1e6, problems);
     let busy_in_a_minute = table.number("cap_busy_in_a_minute", 0.01..=1e6, problems);
-    let caps = (busy.is_some() || busy_in_a_minute.is_some()).then(|| Caps {
+    let calls_per_second = table.number("cap_calls_per_second", 1e-6..=1e9, problems);
+    let has_caps = busy.is_some() || busy_in_a_minute.is_some() || calls_per_second.is_some();
+    let caps = has_caps.then(|| Caps {
         busy: busy.unwrap_or(1e6),
         busy_in_a_minute: busy_in_a_minute.unwrap_or(1e6),
+        calls_per_second,
     });
+    let parts = [("train", Part::Train), ("test", Part::Test)];
+    let needs = [("modelled", Needs::Modelled), ("times-only", Needs::TimesOnly)];
     ReadOptions {
         placement: placement.unwrap_or(usual.placement),
         caps,
@@ -142,6 +149,8 @@ fn read_options(
         without_busiest: table.truth("without_busiest", problems).unwrap_or(usual.without_busiest),
         fold: table.choice("fold", &[("train", Fold::Train), ("test", Fold::Test)], problems),
         skip_incomplete: table.truth("skip_incomplete", problems).unwrap_or(usual.skip_incomplete),
+        part: table.choice("part", &parts, problems),
+        needs: table.choice("needs", &needs, problems).unwrap_or(usual.needs),
     }
 }
 
@@ -176,7 +185,11 @@ fn platform(mut table: Table<'_, '_>, problems: &mut Problems) -> PlatformSettin
         ("least-loaded", Placement::LeastLoaded),
         ("coverage-aware", Placement::CoverageAware),
     ];
-    let scale_outs = [("per-call", ScaleOut::PerCall), ("on-tick", ScaleOut::OnTick)];
+    let scale_outs = [
+        ("per-call", ScaleOut::PerCall),
+        ("on-miss", ScaleOut::OnMiss),
+        ("on-tick", ScaleOut::OnTick),
+    ];
     let settings = PlatformSettings {
         placement: table.choice("placement", &placements, problems).unwrap_or(usual.placement),
         scale_out: table.choice("scale_out", &scale_outs, problems).unwrap_or(usual.scale_out),
@@ -233,9 +246,8 @@ fn run(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Problem
     let text = |value: &DeValue<'_>| value.as_str().map(str::to_owned);
     let known: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
     let mut allowed = "names of policies".to_owned();
-    let policy = |value: &DeValue<'_>| {
-        text(value).filter(|name| is_checkpoint(name) || entry(name).is_some())
-    };
+    let policy =
+        |value: &DeValue<'_>| text(value).filter(|name| is_checkpoint(name) || is_known(name));
     // The list is read with the hint for its first unknown name; `check` names the rest.
     if let Some(word) = table.first_unknown("policies", |value| policy(value).is_some())
         && let Some(near) = nearest(&word, &known)
@@ -295,7 +307,7 @@ fn policies(top: &mut Table<'_, '_>, text: &str, scenario: &mut Scenario, proble
 
 /// What single values cannot tell: names, and knobs that contradict each other.
 pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
-    let known = |name: &String| is_checkpoint(name) || entry(name).is_some();
+    let known = |name: &String| is_checkpoint(name) || is_known(name);
     let asked = || scenario.policies.iter().chain(&scenario.shadow);
     for name in asked().filter(|name| !known(name)) {
         let all: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();

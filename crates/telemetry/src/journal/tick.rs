@@ -49,6 +49,9 @@ pub struct WishedTarget {
     pub concurrency: Setting<Option<f64>>,
     /// How long idle instances stay.
     pub keep_alive: Setting<Duration>,
+    /// Why, in one phrase.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
 }
 
 /// What the safeguards allowed.

@@ -1,7 +1,7 @@
 //! Published formats, read whole.
 
-use windfall_core::{Arrival, Seed, Timestamp, Trigger};
-use windfall_trace::{Caps, Placement, ReadOptions};
+use windfall_core::{Arrival, MilliCpu, Seed, Timestamp, Trigger};
+use windfall_trace::{Caps, Needs, Part, Placement, ReadOptions};
 
 use crate::{all, data, file, functions_of, small_trace};
 
@@ -78,7 +78,8 @@ fn the_calls_of_2021_and_the_tables_of_huawei_are_read() {
 fn a_restart_equals_a_fresh_open_for_every_placement() {
     let directory = small_trace();
     for placement in [Placement::Uniform, Placement::Bursty] {
-        for caps in [None, Some(Caps { busy: 0.01, busy_in_a_minute: 0.1 })] {
+        for caps in [None, Some(Caps { busy: 0.01, busy_in_a_minute: 0.1, calls_per_second: None })]
+        {
             let options = ReadOptions { placement, caps, ..ReadOptions::default() };
             let source = file(directory.path().to_owned(), options);
             let mut first = source.open(Seed::new(1)).unwrap();
@@ -107,6 +108,39 @@ fn a_subset_keeps_the_draws_of_its_functions() {
 }
 
 #[test]
+fn two_halves_make_a_whole_and_share_no_application() {
+    let directory = small_trace();
+    let open = |part| {
+        let options = ReadOptions { part, ..ReadOptions::default() };
+        file(directory.path().to_owned(), options).open(Seed::new(5))
+    };
+    let names = |part| -> Vec<String> {
+        let workload = open(part).ok();
+        workload.map_or(Vec::new(), |w| w.functions().iter().map(|f| f.name.clone()).collect())
+    };
+    let (train, test) = (names(Some(Part::Train)), names(Some(Part::Test)));
+    assert_eq!(train.len() + test.len(), names(None).len());
+    assert!(train.iter().all(|name| !test.contains(name)));
+}
+
+#[test]
+fn calls_that_need_time_only_take_their_time_at_any_size() {
+    let directory = small_trace();
+    let open = |needs| {
+        let options = ReadOptions { needs, ..ReadOptions::default() };
+        file(directory.path().to_owned(), options).open(Seed::new(5)).unwrap()
+    };
+    let (mut usual, mut bare) = (open(Needs::Modelled), open(Needs::TimesOnly));
+    let size = usual.functions()[0].reservation.cpu;
+    let (usual, bare) = (all(&mut *usual), all(&mut *bare));
+    assert_eq!(usual.len(), bare.len());
+    for (usual, bare) in usual.iter().zip(&bare).filter(|(usual, _)| usual.function.0 == 0) {
+        let run = usual.demand.run_time(size);
+        assert_eq!((bare.at, bare.demand.run_time(MilliCpu::new(1))), (usual.at, run));
+    }
+}
+
+#[test]
 fn caps_thin_the_tables_of_huawei_too() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("h.csv");
@@ -116,7 +150,10 @@ fn caps_thin_the_tables_of_huawei_too() {
         let options = ReadOptions { huawei_scale: 1.0, caps, ..ReadOptions::default() };
         all(&mut *file(path.clone(), options).open(Seed::new(1)).unwrap()).len()
     };
-    let (whole, capped) = (calls(None), calls(Some(Caps { busy: 1.0, busy_in_a_minute: 2.0 })));
+    let (whole, capped) = (
+        calls(None),
+        calls(Some(Caps { busy: 1.0, busy_in_a_minute: 2.0, calls_per_second: None })),
+    );
     assert!((115_000..125_000).contains(&whole), "{whole}");
     // 10 minutes at one busy-second per second, at 50 to 600 ms a call.
     assert!((800..15_000).contains(&capped), "{capped}");

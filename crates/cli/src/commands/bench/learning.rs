@@ -1,14 +1,15 @@
 //! `windfall bench learning`.
 //!
 //! Everything on one thread, on the ECE 471 environment. The update phase is compared with its bare
-//! matrix products, run in turn with it in the same process.
+//! matrix products, run in turn with it in the same process, by the processor time of both.
 
 use std::time::Instant;
 
 use clap::Args;
 use windfall_papers::ece471::{Ece471, Settings};
-use windfall_rl::bench::{Measurements, measure};
+use windfall_rl::bench::{Clocks, Measurements, measure};
 
+use super::simulator::processor_seconds;
 use crate::arguments::Format;
 use crate::output::{print, print_json};
 use crate::progress;
@@ -32,8 +33,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let bar = progress::rounds(u64::from(rounds));
     let start = Instant::now();
     let clock = || start.elapsed().as_secs_f64();
+    // Where there is no such clock, that of the wall has to do.
+    let processor = || processor_seconds().unwrap_or_else(|_| clock());
+    let clocks = Clocks { wall: &clock, processor: &processor };
     let make = || Ece471::new(Settings::default());
-    let measured = measure(make, rounds as usize, &clock, &mut || bar.inc(1));
+    let measured = measure(make, rounds as usize, clocks, &mut || bar.inc(1));
     bar.finish_and_clear();
     match arguments.format {
         Format::Json => print_json(&measured),

@@ -263,7 +263,7 @@ fn bare_heap(events: u64, pending: u64) -> anyhow::Result<f64> {
 }
 
 /// Seconds for which this thread has had a processor.
-fn processor_seconds() -> anyhow::Result<f64> {
+pub(super) fn processor_seconds() -> anyhow::Result<f64> {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat")
         .context("processor time is read from /proc, which Linux has")?;
     let nanos = schedule.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());

@@ -8,7 +8,7 @@ use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Series, Table};
 use windfall_telemetry::report::ReportContext;
 
-use super::Common;
+use super::Delivery;
 use crate::output::command_line;
 use crate::progress;
 
@@ -19,17 +19,17 @@ use crate::progress;
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    common: Common,
+    delivery: Delivery,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let common = &arguments.common;
-    let mut plan = if common.quick { Plan::quick() } else { Plan::full() };
-    plan.seeds = common.seeds.unwrap_or(plan.seeds).max(1);
+    let delivery = &arguments.delivery;
+    let mut plan = if delivery.quick { Plan::quick() } else { Plan::full() };
+    plan.seeds = delivery.seeds.unwrap_or(plan.seeds).max(1);
     let bar = progress::load_tests(plan.load_tests());
     let result = reproduce(&plan, &|| bar.inc(1));
     bar.finish_and_clear();
-    common.deliver("knative-concurrency", &page(&plan, &result), &text(&result), &result)
+    delivery.deliver("knative-concurrency", &page(&plan, &result), &text(&result), &result)
 }
 
 fn text(result: &Reproduction) -> String {
@@ -104,7 +104,8 @@ fn page(plan: &Plan, result: &Reproduction) -> Document {
         story: story(result),
         sections: vec![
             best_section(result),
-            sweep_section(result),
+            sweep_section(result, false),
+            sweep_section(result, true),
             learner_section(result),
             made(),
         ],
@@ -193,12 +194,18 @@ fn best_section(result: &Reproduction) -> Section {
     Section::new("Best limits, and the default of 100", lead).with(Block::Table(table))
 }
 
-fn sweep_section(result: &Reproduction) -> Section {
+/// The curves of the workloads that sleep, or of the others.
+fn sweep_section(result: &Reproduction, sleeps: bool) -> Section {
+    let is_shown = |name: &str| {
+        let mut all = result.workloads.iter();
+        all.any(|it| it.name == name && (it.shape.sleep_ms > 0) == sleeps)
+    };
     let chart = |title: &str, y: Axis, of: fn(&SweepPoint) -> f64| Chart {
         title: title.to_owned(),
         x: Axis::linear("concurrency limit"),
         y,
         series: (result.best.iter())
+            .filter(|best| is_shown(&best.workload))
             .map(|best| {
                 let own = result.sweep.iter().filter(|point| point.workload == best.workload);
                 let points = own.map(|point| (f64::from(point.limit), of(point)));
@@ -206,16 +213,22 @@ fn sweep_section(result: &Reproduction) -> Section {
             })
             .collect(),
     };
-    let seconds = |title: &str| Axis::log(title.to_owned());
     let charts = vec![
         chart("Throughput", Axis::from_zero("successes per second"), |it| it.throughput),
         chart("Success", Axis::from_zero("% of requests"), |it| it.success * 100.0),
-        chart("Mean latency", seconds("seconds"), |it| it.mean_ms / 1e3),
-        chart("95th percentile of latency", seconds("seconds"), |it| it.p95_ms / 1e3),
+        chart("Mean latency", Axis::log("seconds"), |it| it.mean_ms / 1e3),
+        chart("95th percentile of latency", Axis::log("seconds"), |it| it.p95_ms / 1e3),
     ];
-    let lead = "Every limit against a fresh revision at zero. Memory is served best at the lowest limit, sleepers (#7, #8, \
-                #14) at higher ones; where a full pod runs out of memory (#16, #17 and others at high limits) requests fail.";
-    Section::new("The sweep", lead).with(Block::Charts(charts))
+    let (title, lead) = if sleeps {
+        let lead = "A low limit leaves too few places in the whole cluster, a very high one too few pods for the \
+                    work: the top lies in between, and above 210 throughput falls where there is work to do.";
+        ("The sweep: with sleep", lead)
+    } else {
+        let lead = "The fewer at once, the better: a low limit makes the autoscaler ask for many pods early. Where a pod \
+                    at its limit holds more memory than it may, it dies with all its requests.";
+        ("The sweep: memory and CPU", lead)
+    };
+    Section::new(title, lead).with(Block::Charts(charts))
 }
 
 fn learner_section(result: &Reproduction) -> Section {
@@ -240,7 +253,7 @@ fn learner_section(result: &Reproduction) -> Section {
             Chart {
                 title: format!("Workload {workload}"),
                 x: Axis::log("load tests"),
-                y: Axis::linear("% of the best throughput where it would settle"),
+                y: Axis::linear("% of the best throughput"),
                 series,
             }
         })

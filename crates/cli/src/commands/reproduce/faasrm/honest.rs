@@ -36,8 +36,8 @@ pub(super) fn play(arguments: &Arguments) -> anyhow::Result<Honest> {
         loads: arguments.loads(),
         seeds: arguments.honest_seeds(),
         more_policies: files.map(|file| file.display().to_string()).collect(),
-        minutes: arguments.minutes.or(arguments.common.quick.then_some(20)),
-        with_ablation: !arguments.common.quick && !arguments.no_ablation,
+        minutes: arguments.minutes.or(arguments.delivery.quick.then_some(20)),
+        with_ablation: !arguments.delivery.quick && !arguments.no_ablation,
         threads: all_threads(),
         ..whole
     };
@@ -56,7 +56,7 @@ struct Learned {
 
 /// Trains the agent and writes it into the folder of the results, beside what it was at first.
 fn train(arguments: &Arguments, source: Source) -> anyhow::Result<Learned> {
-    let usual = if arguments.common.quick {
+    let usual = if arguments.delivery.quick {
         FaasrmTraining::quick(source)
     } else {
         FaasrmTraining::on(source)
@@ -82,11 +82,11 @@ fn train(arguments: &Arguments, source: Source) -> anyhow::Result<Learned> {
 
 impl Arguments {
     fn folder(&self) -> PathBuf {
-        self.common.out.clone().unwrap_or_else(|| PathBuf::from("runs/reproduce-faasrm"))
+        self.delivery.out.clone().unwrap_or_else(|| PathBuf::from("runs/reproduce-faasrm"))
     }
 
     fn loads(&self) -> Vec<f64> {
-        match (self.loads.is_empty(), self.common.quick) {
+        match (self.loads.is_empty(), self.delivery.quick) {
             (false, _) => self.loads.clone(),
             (true, true) => vec![0.8],
             (true, false) => vec![0.5, 0.8, 1.0, 1.2],
@@ -94,7 +94,7 @@ impl Arguments {
     }
 
     fn honest_seeds(&self) -> Vec<u64> {
-        let usual = if self.common.quick { 2 } else { 5 };
-        (1..=u64::from(self.common.seeds.unwrap_or(usual))).collect()
+        let usual = if self.delivery.quick { 2 } else { 5 };
+        (1..=u64::from(self.delivery.seeds.unwrap_or(usual))).collect()
     }
 }

@@ -1,0 +1,245 @@
+//! `windfall frontier`: policies with one dial swept, and how far one lies from the envelope of the others.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use serde::Serialize;
+use windfall_scenario::Scenario;
+use windfall_scenario::frontier::dials::{Family, scaling_families, sizing_families};
+use windfall_scenario::frontier::pages::{document, to_text};
+use windfall_scenario::frontier::ratios::{Ratio, ratios};
+use windfall_scenario::frontier::worlds::World;
+use windfall_scenario::frontier::{
+    Frontier, FrontierPoint, FrontierResult, FrontierWatcher, OraclePoint, Question,
+};
+use windfall_telemetry::report::ReportContext;
+
+use crate::arguments::{Format, WorldArguments, load, seeds, threads};
+use crate::commands::compare::all_threads;
+use crate::output::{command_line, directory, print, print_json, write_whole};
+use crate::progress;
+
+/// Sweep one dial of each policy and draw what it costs to wait less.
+///
+/// Draws slow calls against memory and instances held, the lower envelope of the incumbents, and how far
+/// windfall-scaling lies from it, seed by seed. Without arguments: held-out functions and hours of Azure's
+/// 500-function trace below $WINDFALL_DATA, else generated ones.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// A world made for this question; --scenario and --trace take its place
+    #[arg(long, value_enum, help_heading = "World")]
+    world: Option<WorldName>,
+    #[command(flatten)]
+    given: WorldArguments,
+    /// Calls that one instance serves at once
+    #[arg(long, value_name = "N", help_heading = "World")]
+    concurrency: Option<u32>,
+    /// Memory of the cluster over what the arrivals oracle holds on average; no limit if left out
+    #[arg(long, value_name = "FACTOR", help_heading = "World")]
+    pool: Option<f64>,
+    /// Ask for sizes instead: p99 slowdown against core-seconds, at this load
+    #[arg(long, value_name = "LOAD", value_parser = load, help_heading = "World")]
+    sizing: Option<f64>,
+    /// Only families whose names begin like one of these
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Runs")]
+    policies: Vec<String>,
+    /// Prices of windfall-scaling, e.g. 1e-5,1e-4
+    #[arg(long, value_name = "PRICES", value_delimiter = ',', help_heading = "Runs")]
+    prices: Vec<f64>,
+    /// 5 for seeds 1 to 5, or a list 7,9 or a range 3-6
+    #[arg(long, value_name = "SEEDS", value_parser = seeds, help_heading = "Runs")]
+    seeds: Option<std::vec::Vec<u64>>,
+    /// One seed, and every other setting of each dial
+    #[arg(long, help_heading = "Runs")]
+    quick: bool,
+    /// Threads; the results do not depend on it
+    #[arg(long, value_name = "N", value_parser = threads, help_heading = "Runs")]
+    threads: Option<usize>,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+    /// Directory for report and results
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WorldName {
+    /// Azure's 500 functions, held-out half, last four hours
+    Sparse,
+    /// The other half, first four hours: for fitting
+    SparseTrain,
+    /// Azure's other 1,000 functions
+    Confirm,
+    /// Huawei's busiest functions, held-out half
+    Dense,
+    /// The other half: for fitting
+    DenseTrain,
+    /// Generated functions
+    Generated,
+}
+
+impl WorldName {
+    fn world(self) -> World {
+        match self {
+            Self::Sparse => World::Sparse,
+            Self::SparseTrain => World::SparseTrain,
+            Self::Confirm => World::Confirm,
+            Self::Dense => World::Dense,
+            Self::DenseTrain => World::DenseTrain,
+            Self::Generated => World::Generated,
+        }
+    }
+}
+
+/// What scripts read.
+#[derive(Serialize)]
+struct Results<'a> {
+    world: &'a str,
+    points: &'a [FrontierPoint],
+    ratios: &'a [Ratio],
+    oracle: &'a [OraclePoint],
+    report: String,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let scenario = arguments.scenario()?;
+    let question = arguments.sizing.map_or(Question::Scaling, |load| Question::Sizing { load });
+    let families = arguments.families(question)?;
+    let frontier = Frontier { question, scenario: &scenario, families, pool: arguments.pool };
+    let bar = Bar(progress::runs(0));
+    let threads = arguments.threads.unwrap_or_else(all_threads);
+    let result = frontier.sweep_on(threads, &bar)?;
+    bar.0.finish_and_clear();
+    let ratios = ratios(&result.points);
+    let folder = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("runs").join(format!("frontier-{}", scenario.digest())));
+    deliver(arguments.format, question, &scenario, (&result, &ratios), folder)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn deliver(
+    format: Format,
+    question: Question,
+    scenario: &Scenario,
+    (result, ratios): (&FrontierResult, &[Ratio]),
+    folder: PathBuf,
+) -> anyhow::Result<()> {
+    let context = ReportContext {
+        title: format!("Frontier: {}", scenario.name),
+        command: command_line(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        settings: serde_json::to_value(scenario)?,
+    };
+    directory(&folder)?;
+    let report = folder.join("report.html");
+    write_whole(&report, &document(context, question, result, ratios).html())?;
+    let results = Results {
+        world: &scenario.name,
+        points: &result.points,
+        ratios,
+        oracle: &result.oracle,
+        report: report.display().to_string(),
+    };
+    write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(&results)?)?;
+    match format {
+        Format::Json => print_json(&results),
+        Format::Text | Format::Csv | Format::Markdown => {
+            let text = to_text(question, result, ratios);
+            print(&format!("{text}\nreport: {}", report.display()))
+        }
+    }
+}
+
+impl Arguments {
+    fn scenario(&self) -> anyhow::Result<Scenario> {
+        let is_given = self.given.scenario.is_some() || self.given.trace.is_some();
+        let mut scenario = match self.world {
+            Some(_) if is_given => bail!("--world is a world of its own; leave out the others"),
+            _ if is_given => self.given.scenario()?,
+            Some(world) => self.given.on_top_of(world.world().scenario(&data()))?,
+            None => {
+                let sparse = World::Sparse.scenario(&data());
+                let is_there = sparse.trace.open(windfall_core::Seed::new(1)).is_ok();
+                let usual = if is_there { sparse } else { World::Generated.scenario(&data()) };
+                self.given.on_top_of(usual)?
+            }
+        };
+        if let Some(concurrency) = self.concurrency {
+            if !(1..=1000).contains(&concurrency) {
+                bail!("--concurrency is {concurrency}, allowed is 1 to 1000");
+            }
+            scenario.platform.concurrency = concurrency;
+        }
+        if let Some(factor) = self.pool.filter(|factor| !(0.1..=1e6).contains(factor)) {
+            bail!("--pool is {factor}, allowed is 0.1 to 1000000");
+        }
+        if self.quick {
+            scenario.seeds.truncate(1);
+        }
+        if let Some(seeds) = &self.seeds {
+            scenario.seeds.clone_from(seeds);
+        }
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    fn families(&self, question: Question) -> anyhow::Result<Vec<Family>> {
+        let mut families = match question {
+            Question::Scaling => scaling_families(),
+            Question::Sizing { .. } => sizing_families(),
+        };
+        if !self.policies.is_empty() {
+            let labels: Vec<String> = families.iter().map(|family| family.label.clone()).collect();
+            let is_asked = |name: &String| labels.iter().any(|label| label.starts_with(name));
+            if let Some(name) = self.policies.iter().find(|name| !is_asked(name)) {
+                bail!(
+                    "--policies: no family begins with `{name}`; there are {}",
+                    labels.join("; ")
+                );
+            }
+            families
+                .retain(|family| self.policies.iter().any(|name| family.label.starts_with(name)));
+        }
+        for family in &mut families {
+            if family.policy == "windfall-scaling" && !self.prices.is_empty() {
+                if let Some(price) = self.prices.iter().find(|price| !(0.0..=1e3).contains(*price))
+                {
+                    bail!("--prices holds {price}, allowed is 0 to 1000");
+                }
+                family.values.clone_from(&self.prices);
+            } else if self.quick {
+                let mut place = 0;
+                family.values.retain(|_| {
+                    place += 1;
+                    place % 2 == 1
+                });
+            }
+        }
+        Ok(families)
+    }
+}
+
+/// Where the traces lie.
+fn data() -> PathBuf {
+    std::env::var_os("WINDFALL_DATA").map_or_else(|| "../shared/data".into(), PathBuf::from)
+}
+
+/// Shows how far a sweep has come.
+struct Bar(ProgressBar);
+
+impl FrontierWatcher for Bar {
+    fn begins(&self, runs: usize) {
+        self.0.inc_length(runs as u64);
+    }
+
+    fn run_ends(&self, point: &FrontierPoint) {
+        self.0.set_message(format!("{} {}", point.policy, point.dial));
+        self.0.inc(1);
+    }
+}

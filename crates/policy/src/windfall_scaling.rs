@@ -1,0 +1,289 @@
+//! Windfall scaling: price the level, not the function, and let the hazard decide.
+//!
+//! ```text
+//!   presence ─► levels ─► gaps ─► hazard (own gaps + pooled prior) ─► hold | release | start ahead
+//!                                     price of a MiB-second in felt waits ─┘        │
+//!   busy functions: found by arrivals above the mean one lead ago ─► headroom ──────┴─► instances
+//!   full pool: shadow price up, least hazard per MiB goes first
+//! ```
+//!
+//! The only dial is the price of a MiB-second in felt waits. At 3e-5 an idle instance of 100 MiB may stand
+//! for 333 s to spare one felt wait. What each part does is told in its own file; calls that find no place
+//! start an instance whatever was decided here, so that a wrong forecast costs a cold start and no more.
+
+mod gap_bins;
+mod gap_history;
+mod gap_prior;
+mod headroom;
+mod level_plan;
+mod prior_fit;
+mod scaled_function;
+mod shadow_price;
+
+use serde::{Deserialize, Serialize};
+use windfall_core::{
+    Decision, Duration, FunctionView, Observation, Policy, PolicyError, Setting, Target,
+    TickRecord, Timestamp,
+};
+
+use self::gap_prior::GapPrior;
+use self::level_plan::Programme;
+use self::scaled_function::{Reasons, ScaledFunction, Shared, Want};
+use self::shadow_price::ShadowPrice;
+use crate::per_function::PerFunction;
+
+pub use self::prior_fit::GapCounts;
+
+/// Settings of [`WindfallScaling`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WindfallScalingSettings {
+    /// Price of a MiB-second in felt waits: the dial between waiting and holding.
+    pub price: f64,
+    /// How much more a wait of a rarely called function counts: (1 + 60 / calls per hour) to this power.
+    pub fairness: f64,
+    /// Seconds of holding that a start is charged with, for the CPU it takes and the churn it is.
+    pub start_charge_seconds: f64,
+    /// Gaps that the pooled prior weighs as much as.
+    pub prior_gaps: f64,
+    /// What the price is multiplied by for headroom that is there already.
+    pub hysteresis: f64,
+    /// Keep-alive while gaps are unknown or time has jumped, seconds.
+    pub fallback_keep_alive_seconds: f64,
+}
+
+impl Default for WindfallScalingSettings {
+    fn default() -> Self {
+        Self {
+            price: 1e-4,
+            fairness: 1.0,
+            start_charge_seconds: 30.0,
+            prior_gaps: 10.0,
+            hysteresis: 0.5,
+            fallback_keep_alive_seconds: 600.0,
+        }
+    }
+}
+
+/// A window longer than this, or a clock that goes back, is a jump.
+const LONGEST_WINDOW: Duration = Duration::from_secs(60);
+
+/// What the platform was last allowed to do for a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Standing {
+    instances: Option<u32>,
+    keep_alive: Option<Duration>,
+    /// Whether a worth was told.
+    has_worth: bool,
+}
+
+/// Instances by the hazard of their next use and the price of memory.
+#[derive(Clone, Debug)]
+pub struct WindfallScaling {
+    settings: WindfallScalingSettings,
+    prior: GapPrior,
+    programme: Programme,
+    functions: PerFunction<ScaledFunction>,
+    standing: PerFunction<Standing>,
+    shadow: ShadowPrice,
+    last: Option<Timestamp>,
+    /// Until when keep-alive alone decides, because time has jumped.
+    rests_until: Timestamp,
+}
+
+impl Default for WindfallScaling {
+    fn default() -> Self {
+        Self::new(WindfallScalingSettings::default())
+    }
+}
+
+impl WindfallScaling {
+    /// A policy that has seen nothing but what its prior was fitted on.
+    pub fn new(settings: WindfallScalingSettings) -> Self {
+        Self {
+            settings,
+            prior: GapPrior::fitted(),
+            programme: Programme::default(),
+            functions: PerFunction::default(),
+            standing: PerFunction::default(),
+            shadow: ShadowPrice::default(),
+            last: None,
+            rests_until: Timestamp::ZERO,
+        }
+    }
+
+    /// Bytes that the functions seen so far take, the shared tables left out.
+    pub fn bytes_of_functions(&self, functions: u32) -> usize {
+        let known =
+            (0..functions).filter_map(|id| self.functions.known(windfall_core::FunctionId(id)));
+        let each = size_of::<ScaledFunction>() + size_of::<Standing>();
+        known.map(|function| each + function.heap_bytes()).sum()
+    }
+
+    /// Bytes of the tables that all functions share.
+    pub fn shared_bytes(&self) -> usize {
+        self.prior.heap_bytes()
+    }
+
+    /// Whether time has jumped since the last tick; then all clocks are broken off.
+    fn jumps(&mut self, seen: &Observation) -> bool {
+        let last = self.last.replace(seen.now);
+        let Some(last) = last else { return false };
+        let jumped = seen.now < last
+            || seen.now.since(last) > LONGEST_WINDOW
+            || seen.window > LONGEST_WINDOW
+            || seen.age() > LONGEST_WINDOW;
+        if jumped {
+            for view in &seen.functions {
+                self.functions.state(view.function).break_off();
+            }
+            let rest = Duration::from_secs_f64(self.settings.fallback_keep_alive_seconds);
+            self.rests_until = seen.now + rest;
+        }
+        jumped
+    }
+
+    /// Keep-alive and nothing else, for a function whose gaps are not known.
+    fn fall_back(&mut self, view: &FunctionView, why: &str) -> Option<Target> {
+        let keep_alive = Duration::from_secs_f64(self.settings.fallback_keep_alive_seconds);
+        let standing = *self.standing.state(view.function);
+        if standing.instances == Some(0) && standing.keep_alive == Some(keep_alive) {
+            return None;
+        }
+        Some(Target {
+            instances: Setting::Set(0.0),
+            keep_alive: Setting::Set(keep_alive),
+            why: format!("keep-alive of {keep_alive}, because {why}"),
+            ..Target::keep(view.function)
+        })
+    }
+
+    fn target(&mut self, view: &FunctionView, seen: &Observation) -> Option<Target> {
+        let mut shared = Shared {
+            settings: &self.settings,
+            prior: &self.prior,
+            programme: &mut self.programme,
+            now: seen.now,
+            window: seen.window,
+            factor: self.shadow.factor(),
+        };
+        let function = self.functions.state(view.function);
+        function.follow(view, &shared);
+        if !function.is_told {
+            return self.fall_back(view, "the platform does not tell when calls come");
+        }
+        if seen.now < self.rests_until {
+            return self.fall_back(view, "time has jumped");
+        }
+        let want = function.want(view, &mut shared);
+        let standing = *self.standing.state(view.function);
+        let have = (view.ready + view.starting).get();
+        let wish = want.instances as u32;
+        let worth = (self.shadow.is_tight() && have > 0)
+            .then(|| worth(function, have as usize - 1, view, &mut shared));
+        // Between two ticks idle instances stay: the next tick decides.
+        let keep_alive = seen.window;
+        let is_new = standing.keep_alive != Some(keep_alive) || standing.instances != Some(wish);
+        let lacks = have < wish;
+        if !is_new && !lacks && worth.is_none() {
+            return None;
+        }
+        let why = if is_new || lacks {
+            let level = want.instances.max(have as usize).saturating_sub(1);
+            let reasons = function.reasons(level, view, &mut shared);
+            told(want, have, reasons, function.is_known())
+        } else {
+            String::new()
+        };
+        Some(Target {
+            instances: Setting::Set(f64::from(wish)),
+            keep_alive: Setting::Set(keep_alive),
+            worth: worth.map_or(Setting::Keep, Setting::Set),
+            why,
+            ..Target::keep(view.function)
+        })
+    }
+}
+
+/// What the idle instance of `level` is worth per MiB: the felt waits it spares per second.
+fn worth(
+    function: &ScaledFunction,
+    level: usize,
+    view: &FunctionView,
+    shared: &mut Shared<'_>,
+) -> f64 {
+    let reasons = function.reasons(level, view, shared);
+    let spared = reasons.map_or(0.0, |reasons| {
+        reasons.hazard * f64::from(reasons.costs.miss - reasons.costs.start)
+    });
+    (spared / view.allocation.memory.mib().max(1.0)).clamp(0.0, 1e6)
+}
+
+/// The decision in one phrase: gap, hazard, price, and what it saves.
+fn told(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> String {
+    if !is_known {
+        return "never called".to_owned();
+    }
+    let Want { instances, headroom, needed } = want;
+    let deed = match instances.cmp(&(have as usize)) {
+        std::cmp::Ordering::Less => "release",
+        std::cmp::Ordering::Equal => "hold",
+        std::cmp::Ordering::Greater => "start ahead",
+    };
+    let mut text = format!("{deed}: {needed} needed, {headroom} by headroom, {have} there");
+    if let Some(Reasons { level, age, usual_gap, hazard, costs }) = reasons {
+        let gap =
+            usual_gap.map_or("no gap seen yet".to_owned(), |gap| format!("usual gap {gap:.1} s"));
+        let spared = hazard * f64::from(costs.miss - costs.start) - f64::from(costs.hold);
+        text += &format!(
+            "; level {level} {age:.1} s into its gap, {gap}, hazard {hazard:.4}/s, holding costs {:.5}/s, \
+             a miss {:.2}, a start {:.3}; one more second saves {spared:.5} felt waits",
+            costs.hold, costs.miss, costs.start
+        );
+    }
+    text
+}
+
+impl Policy for WindfallScaling {
+    fn name(&self) -> &str {
+        "windfall-scaling"
+    }
+
+    fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
+        if seen.window.is_zero() {
+            return Err(PolicyError {
+                policy: self.name().to_owned(),
+                problem: "the window of the observation has no length".to_owned(),
+            });
+        }
+        self.jumps(seen);
+        self.shadow.follow(seen);
+        let mut targets = Vec::new();
+        for view in &seen.functions {
+            targets.extend(self.target(view, seen));
+        }
+        let reason = format!(
+            "price {} per MiB-second, times {:.2} for the pool",
+            self.settings.price,
+            self.shadow.factor()
+        );
+        Ok(Decision { targets, reason })
+    }
+
+    /// What counts is what was allowed; a wish that was held back is repeated.
+    fn feedback(&mut self, tick: &TickRecord) {
+        for target in tick.plan.targets() {
+            let standing = self.standing.state(target.function);
+            if let Setting::Set(count) = target.instances {
+                standing.instances = Some(count.get());
+            }
+            if let Setting::Set(keep_alive) = target.keep_alive {
+                standing.keep_alive = Some(keep_alive);
+            }
+            standing.has_worth |= !target.worth.is_keep();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

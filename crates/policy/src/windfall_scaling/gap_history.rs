@@ -1,0 +1,102 @@
+//! What one level has seen of its gaps: a decayed histogram, and the last six for the class.
+
+use crate::windfall_scaling::gap_bins::bin_of;
+
+/// What each gap takes from the weight of those before: after 34 gaps half is left.
+const DECAY: f32 = 0.98;
+/// Weights below this share of a fresh gap are forgotten, so that memory stays bounded: a gap is gone
+/// after 342 others.
+const FORGOTTEN: f32 = 1e-3;
+/// Gaps whose median makes the class.
+const RECENT: usize = 6;
+
+/// The gaps of one level.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GapHistory {
+    /// Bins with their weights, in order of bins. Weights grow instead of decaying, relative to `scale`.
+    bins: Vec<(u16, f32)>,
+    /// The weight of the next gap.
+    scale: f32,
+    /// The last gaps, seconds, oldest first.
+    recent: [f32; RECENT],
+    count: u32,
+}
+
+impl GapHistory {
+    /// How many gaps were seen.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The last gaps, seconds, oldest first.
+    pub(crate) fn recent(&self) -> &[f32] {
+        &self.recent[RECENT - (self.count as usize).min(RECENT)..]
+    }
+
+    /// Learns a gap of this length.
+    pub(crate) fn push(&mut self, seconds: f64) {
+        self.scale = if self.count == 0 { 1.0 } else { self.scale / DECAY };
+        let bin = bin_of(seconds) as u16;
+        match self.bins.binary_search_by_key(&bin, |(other, _)| *other) {
+            Ok(place) => self.bins[place].1 += self.scale,
+            Err(place) => self.bins.insert(place, (bin, self.scale)),
+        }
+        self.recent.rotate_left(1);
+        self.recent[RECENT - 1] = seconds as f32;
+        self.count = self.count.saturating_add(1);
+        if self.scale > 1.0 / FORGOTTEN {
+            self.forget();
+        }
+    }
+
+    /// Brings weights back to their size and drops what no longer counts.
+    fn forget(&mut self) {
+        let scale = self.scale;
+        for (_, weight) in &mut self.bins {
+            *weight /= scale;
+        }
+        self.bins.retain(|(_, weight)| *weight >= FORGOTTEN);
+        self.bins.shrink_to_fit();
+        self.scale = 1.0;
+    }
+
+    /// Bins with their weights, where the last gap weighs 1.
+    pub(crate) fn weights(&self) -> impl Iterator<Item = (usize, f32)> {
+        let scale = if self.scale > 0.0 { 1.0 / self.scale } else { 0.0 };
+        self.bins.iter().map(move |(bin, weight)| (usize::from(*bin), weight * scale))
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.bins.capacity() * size_of::<(u16, f32)>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_gaps_weigh_less() {
+        let mut history = GapHistory::default();
+        history.push(60.0);
+        history.push(60.1);
+        history.push(3600.0);
+        let weights: Vec<(usize, f32)> = history.weights().collect();
+        assert_eq!(weights.len(), 2);
+        assert!((weights[0].1 - (0.98 + 0.98 * 0.98)).abs() < 1e-4, "{weights:?}");
+        assert!((weights[1].1 - 1.0).abs() < 1e-6);
+        assert_eq!(history.recent(), [60.0, 60.1, 3600.0]);
+    }
+
+    #[test]
+    fn ten_thousand_gaps_take_no_more_memory_than_a_thousand() {
+        let mut history = GapHistory::default();
+        for n in 0..10_000u32 {
+            history.push(f64::from(n % 977) * 7.3);
+        }
+        assert!(history.heap_bytes() < 8 * 1024, "{}", history.heap_bytes());
+        let total: f32 = history.weights().map(|(_, weight)| weight).sum();
+        assert!((total - 50.0).abs() < 1.0, "the weights of a decay of 2 % sum to 50: {total}");
+    }
+}

@@ -1,0 +1,116 @@
+//! Stories of whole functions.
+
+use super::*;
+use crate::fake_tick::{function, observation};
+use windfall_core::{FunctionId, Instances, PresenceStep, SafeguardChain};
+
+/// A function behind the policy, with instances that come one second after the wish.
+struct Story {
+    policy: WindfallScaling,
+    second: u64,
+    instances: u32,
+    whys: Vec<String>,
+}
+
+impl Story {
+    fn new(price: f64) -> Self {
+        let settings = WindfallScalingSettings { price, ..WindfallScalingSettings::default() };
+        Self { policy: WindfallScaling::new(settings), second: 0, instances: 0, whys: Vec::new() }
+    }
+
+    /// Two seconds with calls of half a second that begin at these moments (seconds).
+    fn tick(&mut self, calls: &[f64]) -> u32 {
+        self.second += 2;
+        let at = |seconds: f64| Timestamp::ZERO + Duration::from_secs_f64(seconds);
+        let steps = calls.iter().flat_map(|begin| {
+            [
+                PresenceStep { at: at(*begin), calls: 1 },
+                PresenceStep { at: at(begin + 0.5), calls: 0 },
+            ]
+        });
+        let view = FunctionView {
+            ready: Instances::new(self.instances.max(u32::from(!calls.is_empty()))),
+            presence: steps.collect(),
+            arrivals: calls.len() as u32,
+            mean_run: (!calls.is_empty()).then_some(Duration::from_millis(500)),
+            ..function(0)
+        };
+        let now = Timestamp::from_secs(self.second);
+        let seen = Observation { now, taken_at: now, ..observation(vec![view]) };
+        let decision = self.policy.decide(&seen).unwrap();
+        let plan = SafeguardChain::default().review(&seen, &decision).unwrap();
+        for target in plan.targets() {
+            self.instances = target.instances.value().map_or(self.instances, Instances::get);
+        }
+        self.whys.extend(decision.targets.iter().map(|target| target.why.clone()));
+        self.policy.feedback(&TickRecord { plan, ..TickRecord::default() });
+        self.instances
+    }
+
+    /// Half an hour of a timer of 60 s; how many ticks of the last ten minutes it had an instance, and
+    /// whether it had one whenever the timer fired.
+    fn timer(&mut self) -> (u32, bool) {
+        let (mut held, mut warm) = (0, true);
+        for tick in 0..900u64 {
+            let begin = self.second as f64 + 0.7;
+            let calls: &[f64] = if tick % 30 == 29 { &[begin] } else { &[] };
+            if tick >= 600 {
+                held += u32::from(self.instances > 0);
+                warm &= calls.is_empty() || self.instances > 0;
+            }
+            self.tick(calls);
+        }
+        (held, warm)
+    }
+}
+
+#[test]
+fn a_timer_has_an_instance_when_it_fires_and_none_in_between() {
+    let (held, warm) = Story::new(1e-4).timer();
+    assert!(warm);
+    assert!((10..=60).contains(&held), "{held} of 300 ticks");
+}
+
+#[test]
+fn memory_that_costs_nothing_is_held() {
+    let (held, warm) = Story::new(1e-9).timer();
+    assert!(warm && held == 300, "{held} of 300 ticks");
+}
+
+#[test]
+fn every_change_tells_gap_hazard_price_and_saving() {
+    let mut story = Story::new(1e-4);
+    story.timer();
+    let start = story.whys.iter().rev().find(|why| why.starts_with("start ahead")).unwrap();
+    for word in ["usual gap 60.0 s", "hazard", "holding costs", "a miss", "saves"] {
+        assert!(start.contains(word), "{start}");
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_means_keep_alive() {
+    let mut story = Story::new(1e-4);
+    story.timer();
+    story.second += 4000;
+    story.tick(&[]);
+    let standing = *story.policy.standing.state(FunctionId(0));
+    assert_eq!(standing.keep_alive, Some(Duration::from_mins(10)));
+    assert!(story.whys.last().unwrap().contains("time has jumped"));
+}
+
+#[test]
+fn a_platform_that_does_not_tell_when_calls_come_gets_keep_alive() {
+    let mut policy = WindfallScaling::default();
+    let silent = FunctionView { arrivals: 3, ..function(0) };
+    let decision = policy.decide(&observation(vec![silent])).unwrap();
+    assert_eq!(decision.targets[0].keep_alive, Setting::Set(Duration::from_mins(10)));
+    assert_eq!(decision.targets[0].instances, Setting::Set(0.0));
+}
+
+#[test]
+fn a_function_that_was_never_called_takes_little_memory() {
+    let mut policy = WindfallScaling::default();
+    let functions = (0..100).map(function).collect();
+    policy.decide(&observation(functions)).unwrap();
+    assert!(policy.bytes_of_functions(100) < 100 * 500, "{}", policy.bytes_of_functions(100));
+}

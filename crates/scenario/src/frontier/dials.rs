@@ -1,0 +1,166 @@
+//! Which policies are swept, and over which settings of which dial.
+
+use windfall_sim::ScaleOut;
+
+use super::minute_oracle;
+use crate::registry::entry;
+use crate::settings::Scenario;
+
+/// One policy with one dial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Family {
+    /// The policy's name in the registry.
+    pub policy: String,
+    /// How the family is called: the name, and what tells it from others of the same policy.
+    pub label: String,
+    /// The setting that is swept.
+    pub key: &'static str,
+    /// Its values.
+    pub values: Vec<f64>,
+    /// Settings that stay.
+    pub fixed: Vec<(&'static str, toml::Value)>,
+    /// Whether the dial is a key of the manifest that sets the policy.
+    pub is_in_manifest: bool,
+    /// What makes the platform start instances under this policy.
+    pub scale_out: ScaleOut,
+    /// Whether it is one of those that others are judged by.
+    pub is_incumbent: bool,
+}
+
+impl Family {
+    fn new(policy: &str, key: &'static str, values: &[f64]) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            label: policy.to_owned(),
+            key,
+            values: values.to_vec(),
+            fixed: Vec::new(),
+            is_in_manifest: false,
+            scale_out: ScaleOut::OnMiss,
+            is_incumbent: true,
+        }
+    }
+
+    /// The scenario with the dial at `value`. A dial that is a whole number in settings stays one.
+    pub fn at(&self, value: f64, scenario: &Scenario) -> Scenario {
+        let mut scenario = scenario.clone();
+        let mut table = scenario.policy_settings.get(&self.policy).cloned().unwrap_or_default();
+        for (key, value) in &self.fixed {
+            table.insert((*key).to_owned(), value.clone());
+        }
+        let (key, value) = if self.is_in_manifest {
+            let text = format!("kind: ConfigMap\ndata:\n  {}: \"{value}\"\n", self.key);
+            ("manifest", toml::Value::String(text))
+        } else if WHOLE_DIALS.contains(&self.key) {
+            (self.key, toml::Value::Integer(value as i64))
+        } else {
+            (self.key, toml::Value::Float(value))
+        };
+        table.insert(key.to_owned(), value);
+        scenario.policy_settings.insert(self.policy.clone(), table);
+        scenario.platform.scale_out = self.scale_out;
+        scenario
+    }
+}
+
+/// Dials whose settings are whole numbers.
+const WHOLE_DIALS: &[&str] = &["range_minutes"];
+
+/// The prices at which ours is shown.
+pub const PRICES: [f64; 5] = [3e-6, 1e-5, 3e-5, 1e-4, 3e-4];
+
+/// All families of scaling policies that the registry knows.
+pub fn scaling_families() -> Vec<Family> {
+    let further = |seconds: f64| Family {
+        label: format!("hybrid-histogram, further {seconds} s"),
+        fixed: vec![("further_keep_alive_seconds", toml::Value::Float(seconds))],
+        ..Family::new("hybrid-histogram", "range_minutes", &[10.0, 60.0, 240.0])
+    };
+    let families = vec![
+        Family::new(
+            "keep-alive",
+            "keep_alive_seconds",
+            &[10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0],
+        ),
+        Family::new("hybrid-histogram", "range_minutes", &[10.0, 30.0, 60.0, 120.0, 240.0]),
+        further(60.0),
+        Family::new("queueing", "wait_share", &[0.3, 0.1, 0.03, 0.01, 0.001]),
+        Family {
+            scale_out: ScaleOut::OnTick,
+            is_in_manifest: true,
+            ..Family::new(
+                "kpa",
+                "container-concurrency-target-percentage",
+                &[20.0, 40.0, 70.0, 90.0],
+            )
+        },
+        windfall("windfall-scaling", None),
+        Family { is_incumbent: false, ..Family::new(minute_oracle::NAME, "price", &PRICES) },
+    ];
+    families.into_iter().filter(Family::is_known).collect()
+}
+
+/// Families of sizing policies that the registry knows; each brings its own way of starting instances.
+pub fn sizing_families() -> Vec<Family> {
+    let per_call = |family: Family| Family { scale_out: ScaleOut::PerCall, ..family };
+    let quantiles = [0.5, 0.8, 0.9, 0.95, 0.99, 1.0];
+    let families = vec![
+        per_call(Family::new("histogram", "quantile", &quantiles)),
+        per_call(Family::new("libra", "peak_quantile", &quantiles)),
+        per_call(Family::new("greedy", "threshold", &[0.5, 0.6, 0.7, 0.8, 0.9])),
+        per_call(Family::new("ensure", "latency_threshold", &[1.02, 1.05, 1.15, 1.3])),
+        per_call(Family {
+            is_incumbent: false,
+            ..Family::new("windfall", "cpu_quantile", &[0.5, 0.8, 0.9, 0.95, 0.99])
+        }),
+    ];
+    families.into_iter().filter(Family::is_known).collect()
+}
+
+impl Family {
+    /// Whether the policy is there and has the dial.
+    fn is_known(&self) -> bool {
+        if self.policy == minute_oracle::NAME {
+            return true;
+        }
+        let scenario = self.at(self.values[0], &Scenario::default());
+        let table = scenario.policy_settings.get(&self.policy).cloned();
+        let seed = windfall_core::Seed::new(0);
+        entry(&self.policy).is_some_and(|entry| entry.assemble(&table, seed).is_ok())
+    }
+}
+
+/// Ours, with its price swept; `fairness_off` is the variant in which every call counts the same.
+pub fn windfall(label: &str, fairness: Option<f64>) -> Family {
+    Family {
+        label: label.to_owned(),
+        fixed: fairness
+            .map(|fairness| ("fairness", toml::Value::Float(fairness)))
+            .into_iter()
+            .collect(),
+        is_incumbent: false,
+        ..Family::new("windfall-scaling", "price", &PRICES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strong_incumbents_and_ours_are_there() {
+        let labels: Vec<String> = scaling_families().into_iter().map(|f| f.label).collect();
+        for name in ["keep-alive", "hybrid-histogram", "queueing", "windfall-scaling"] {
+            assert!(labels.iter().any(|label| label == name), "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn a_dial_becomes_a_setting_of_its_policy() {
+        let family = Family::new("keep-alive", "keep_alive_seconds", &[60.0]);
+        let scenario = family.at(60.0, &Scenario::default());
+        let table = &scenario.policy_settings["keep-alive"];
+        assert_eq!(table["keep_alive_seconds"].as_float(), Some(60.0));
+        assert_eq!(scenario.platform.scale_out, ScaleOut::OnMiss);
+    }
+}
