@@ -58,7 +58,8 @@ pub(super) fn play(arguments: &Arguments) -> anyhow::Result<Honest> {
 /// first: what learning added is the difference.
 fn train_all(arguments: &Arguments, source: &Source) -> anyhow::Result<Vec<Agent>> {
     let training = |core_price: f32| {
-        let usual = if arguments.delivery.quick { FaasrmTraining::quick } else { FaasrmTraining::on };
+        let usual =
+            if arguments.delivery.quick { FaasrmTraining::quick } else { FaasrmTraining::on };
         FaasrmTraining { core_price, threads: all_threads(), ..usual(source.clone()) }
     };
     let save = |name: &str, what: String, checkpoint: &Checkpoint, curve: Vec<TrainingPoint>| {
