@@ -47,10 +47,35 @@ pub(crate) enum Command {
     /// Replay recorded decisions of a real autoscaler through ours
     Conformance(conformance::Arguments),
     /// Train a policy in an environment
+    ///
+    /// Leaves in its folder: `last.safetensors` and `best.safetensors`, `curves.html`
+    /// (open it while training goes on; it loads itself anew), an event file for
+    /// TensorBoard, and `curve.jsonl`. Ctrl-C saves and stops; `--resume` goes on from
+    /// there, bit for bit as if nothing had happened.
+    ///
+    ///   windfall train windfall/Ece471Direction-v0 --iterations 200
+    ///   windfall train --resume runs/train-ppo-Ece471Direction-v0-1
+    #[command(verbatim_doc_comment)]
     Train(train::Arguments),
     /// Play episodes with a trained policy, without exploration
+    ///
+    /// One episode in every environment of its panel (such as one for each load) and for every
+    /// seed, beside the classic policies of the environment, where it has some, and one that
+    /// chooses among the allowed actions at random.
     Evaluate(evaluate::Arguments),
     /// Act in an environment from any language, one JSON line at a time
+    ///
+    /// Each line on standard input is answered by one line on standard output:
+    ///
+    ///   {"reset": {"seed": 7}}  observation and info
+    ///   {"step": 1}             observation, reward, terminated, truncated, info
+    ///   {"step": "out"}         the same, by the name of the action
+    ///   {"describe": {}}        features with their ranges, actions
+    ///
+    /// `info` has the mask of allowed actions. A line that is not understood is
+    /// answered by {"error": "..."}, and the conversation goes on. It ends with
+    /// standard input.
+    #[command(verbatim_doc_comment)]
     Env(env::Arguments),
     /// Look into trained policies
     Policy(policy::Arguments),

@@ -15,9 +15,10 @@ const LISTS: [&[Entry]; 3] = [
 pub(crate) type Rivals = fn(Split, Seed) -> Vec<(&'static str, Vec<f64>)>;
 
 /// Where a trained policy stands beside classic ones.
-const RIVALS: [(&str, Rivals); 2] = [
+const RIVALS: [(&str, Rivals); 3] = [
     ("windfall/Ece471-v0", |_, _| windfall_papers::ece471::baselines::rules()),
     ("windfall/Ece471Direction-v0", |_, _| windfall_papers::ece471::baselines::rules()),
+    ("windfall/Scaling-v0", windfall_env::rivals),
 ];
 
 /// The classic policies of an environment, if there are some.

@@ -13,19 +13,8 @@ use crate::arguments::{Format, Part};
 use crate::environments;
 use crate::output::{print, print_json};
 
-/// Act in an environment from any language, one JSON line at a time.
-///
-/// Each line on standard input is answered by one line on standard output:
-///
-///   {"reset": {"seed": 7}}  observation and info
-///   {"step": 1}             observation, reward, terminated, truncated, info
-///   {"step": "out"}         the same, by the name of the action
-///   {"describe": {}}        features with their ranges, actions
-///
-/// `info` has the mask of allowed actions. A line that is not understood is answered by
-/// {"error": "..."}, and the conversation goes on. It ends with standard input.
+/// What `env` is told.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     /// Id of the environment, or `list` to describe all of them
     #[arg(value_name = "ENV")]

@@ -16,11 +16,7 @@ use crate::environments;
 use crate::output::{print, print_json};
 use crate::progress;
 
-/// Play episodes with a trained policy, without exploration.
-///
-/// One episode in every environment of its panel (such as one for each load) and for every seed, beside
-/// the classic policies of the environment, where it has some, and one that chooses among the allowed
-/// actions at random.
+/// What `evaluate` is told.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The checkpoint
@@ -135,10 +131,10 @@ fn summary(found: &[Evaluation]) -> Row {
 fn text(outcome: &Outcome) -> String {
     let line = |name: &str, row: &Row| {
         let Row { mean, sd, low, high, .. } = row;
-        format!("{name:10} {mean:>10.2} {sd:>8.2} {low:>10.2} {high:>10.2}")
+        format!("{name:14} {mean:>10.2} {sd:>8.2} {low:>10.2} {high:>10.2}")
     };
     let mut text = format!(
-        "{} in {}, {} episodes on {} seeds\n{:10} {:>10} {:>8} {:>10} {:>10}\n{}",
+        "{} in {}, {} episodes on {} seeds\n{:14} {:>10} {:>8} {:>10} {:>10}\n{}",
         outcome.algorithm,
         outcome.environment,
         outcome.episodes,

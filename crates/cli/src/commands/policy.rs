@@ -23,13 +23,13 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Tell what a checkpoint holds, and whether it is whole
+    ///
+    /// Refuses, with the reason, a file that is no checkpoint of Windfall, that is only a part of one,
+    /// whose weights do not have the shape it names, or whose environment has changed since.
     Inspect(Inspect),
 }
 
-/// Tell what a checkpoint holds, and whether it is whole.
-///
-/// Refuses, with the reason, a file that is no checkpoint of Windfall, that is only a part of one, whose
-/// weights do not have the shape it names, or whose environment has changed since.
+/// What `policy inspect` is told.
 #[derive(Args)]
 struct Inspect {
     /// The checkpoint

@@ -23,16 +23,8 @@ use crate::output::{print, print_json};
 use crate::progress;
 use studio::{LAST, Studio};
 
-/// Train a policy in an environment.
-///
-/// Leaves in its folder: `last.safetensors` and `best.safetensors`, `curves.html` (open it while
-/// training goes on; it loads itself anew), an event file for TensorBoard, and `curve.jsonl`. Ctrl-C
-/// saves and stops; `--resume` goes on from there, bit for bit as if nothing had happened.
-///
-///   windfall train windfall/Ece471Direction-v0 --iterations 200
-///   windfall train --resume runs/train-ppo-Ece471Direction-v0-1
+/// What `train` is told.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     /// Id of the environment; `windfall env list` describes them
     #[arg(value_name = "ENV", required_unless_present = "resume")]
