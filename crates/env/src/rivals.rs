@@ -31,7 +31,7 @@ pub fn rivals(split: Split, seed: Seed) -> Vec<(&'static str, Vec<f64>)> {
 
 fn play(name: &str, is_held: bool, split: Split, seed: Seed) -> f64 {
     let settings = ScalingSettings { split, ..ScalingSettings::default() };
-    let (reward, moves) = (settings.reward.clone(), Moves::course());
+    let (reward, moves) = (settings.reward, Moves::course());
     let mut environment = Scaling::new(settings);
     let mut row = vec![0.0; environment.spec().features.len()];
     environment.reset(seed, &mut row);

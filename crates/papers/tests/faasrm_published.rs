@@ -18,7 +18,10 @@ fn sample() -> Option<Vec<SampledFunction>> {
     );
     let directory = data.join("azure2019-joint-1000fn-60min");
     if !directory.exists() {
-        eprintln!("skipped: {} is not there; set WINDFALL_DATA", directory.display());
+        #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+        {
+            eprintln!("skipped: {} is not there; set WINDFALL_DATA", directory.display());
+        }
         return None;
     }
     Some(open_sample(&directory).expect("the sample is whole"))

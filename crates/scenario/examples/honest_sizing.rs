@@ -17,83 +17,101 @@ use windfall_telemetry::Comparison;
 struct Nobody;
 impl Watcher for Nobody {}
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut benchmark =
-        HonestSizing { threads: 1, with_ablation: false, ..HonestSizing::default() };
-    let (mut train, mut settings, mut policies) = (false, String::new(), None);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or("a value is missing");
-        let numbers = |text: String| text.split(',').map(str::to_owned).collect::<Vec<String>>();
-        match argument.as_str() {
-            "--train" => train = true,
-            "--ablation" => benchmark.with_ablation = true,
-            "--trace" => benchmark.trace = Some(PathBuf::from(value()?)),
-            "--threads" => benchmark.threads = value()?.parse()?,
-            "--minutes" => benchmark.minutes = Some(value()?.parse()?),
-            "--set" => settings = value()?.replace(';', "\n"),
-            "--policies" => policies = Some(numbers(value()?)),
-            "--loads" => {
-                benchmark.loads =
-                    numbers(value()?).iter().map(|load| load.parse()).collect::<Result<_, _>>()?;
-            }
-            "--seeds" => {
-                benchmark.seeds =
-                    numbers(value()?).iter().map(|seed| seed.parse()).collect::<Result<_, _>>()?;
-            }
-            other => return Err(format!("unknown argument {other}").into()),
-        }
+/// What was asked for on the command line.
+#[derive(Default)]
+struct Asked {
+    benchmark: HonestSizing,
+    is_training: bool,
+    settings: String,
+    policies: Option<Vec<String>>,
+}
+
+type Anything = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Anything> {
+    let asked = asked()?;
+    if let Some(policies) = asked.policies.clone() {
+        return play_some(asked, policies);
     }
     let mut out = std::io::stdout().lock();
-    if let Some(policies) = policies {
-        let trace = if train { benchmark.training_source() } else { benchmark.test_source() };
-        let (loads, seeds) = (benchmark.loads, benchmark.seeds);
-        let policy_settings = BTreeMap::from([("windfall".to_owned(), settings.parse()?)]);
-        let scenario =
-            Scenario { trace, loads, seeds, policies, policy_settings, ..Scenario::default() };
-        let played = Sweep { scenario: &scenario, threads: benchmark.threads }.play(&Nobody)?;
-        for row in &played.rows {
-            writeln!(
-                out,
-                "{:16} {} {} calls {:7} p50 {:.4} p95 {:.4} p99 {:9.4} b99 {:8.3} rfet {:.4} harv% {:.4} cold% {:.2} oom {:4} granted {:.0} used {:.0} ratio {:.4} mem {:.3} looks/call {:.2}",
-                row.policy,
-                row.load,
-                row.seed,
-                row.calls,
-                row.slowdown_p50,
-                row.slowdown_p95,
-                row.slowdown_p99,
-                row.bounded_slowdown_p99,
-                row.rfet_mean,
-                100.0 * row.harvested_violation_share,
-                100.0 * row.cold_share,
-                row.oom_kills,
-                row.core_seconds_granted,
-                row.core_seconds_used,
-                row.core_seconds_granted / row.core_seconds_used,
-                row.mib_seconds_granted / row.mib_seconds_used,
-                row.looks as f64 / row.calls.max(1) as f64,
-            )?;
-        }
-        return Ok(());
-    }
-    let result = benchmark.play(&Nobody)?;
+    let result = asked.benchmark.play(&Nobody)?;
     writeln!(out, "{}\n{}", result.workload, result.comparison.to_text())?;
     for gap in &result.gap_closed {
         writeln!(out, "{gap:?}")?;
     }
     for bar in &result.bars {
-        writeln!(
-            out,
-            "{} load {}: {} ({})",
-            if bar.holds { "ok  " } else { "MISS" },
-            bar.load,
-            bar.promise,
-            bar.measured
-        )?;
+        let sign = if bar.holds { "ok  " } else { "MISS" };
+        writeln!(out, "{sign} load {}: {} ({})", bar.load, bar.promise, bar.measured)?;
     }
     if !result.ablation.is_empty() {
         writeln!(out, "{}", Comparison::new(result.ablation, "windfall").to_text())?;
+    }
+    Ok(())
+}
+
+fn asked() -> Result<Asked, Anything> {
+    let mut asked = Asked::default();
+    asked.benchmark.threads = 1;
+    asked.benchmark.with_ablation = false;
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or("a value is missing");
+        let list = |text: String| text.split(',').map(str::to_owned).collect::<Vec<String>>();
+        match argument.as_str() {
+            "--train" => asked.is_training = true,
+            "--ablation" => asked.benchmark.with_ablation = true,
+            "--trace" => asked.benchmark.trace = Some(PathBuf::from(value()?)),
+            "--threads" => asked.benchmark.threads = value()?.parse()?,
+            "--minutes" => asked.benchmark.minutes = Some(value()?.parse()?),
+            "--set" => asked.settings = value()?.replace(';', "\n"),
+            "--policies" => asked.policies = Some(list(value()?)),
+            "--loads" => {
+                let loads = list(value()?);
+                asked.benchmark.loads =
+                    loads.iter().map(|load| load.parse()).collect::<Result<_, _>>()?;
+            }
+            "--seeds" => {
+                let seeds = list(value()?);
+                asked.benchmark.seeds =
+                    seeds.iter().map(|seed| seed.parse()).collect::<Result<_, _>>()?;
+            }
+            other => return Err(format!("unknown argument {other}").into()),
+        }
+    }
+    Ok(asked)
+}
+
+/// Only some policies, one line a run: for setting dials.
+fn play_some(asked: Asked, policies: Vec<String>) -> Result<(), Anything> {
+    let benchmark = asked.benchmark;
+    let trace =
+        if asked.is_training { benchmark.training_source() } else { benchmark.test_source() };
+    let (loads, seeds) = (benchmark.loads, benchmark.seeds);
+    let policy_settings = BTreeMap::from([("windfall".to_owned(), asked.settings.parse()?)]);
+    let scenario =
+        Scenario { trace, loads, seeds, policies, policy_settings, ..Scenario::default() };
+    let played = Sweep { scenario: &scenario, threads: benchmark.threads }.play(&Nobody)?;
+    let mut out = std::io::stdout().lock();
+    for row in &played.rows {
+        writeln!(
+            out,
+            "{:16} load {} seed {} calls {} p50 {:.4} p95 {:.4} p99 {:.4} rfet {:.4} harvested violations {:.4} % \
+             memory kills {} granted {:.0} used {:.0} ratio {:.4} looks per call {:.2}",
+            row.policy,
+            row.load,
+            row.seed,
+            row.calls,
+            row.slowdown_p50,
+            row.slowdown_p95,
+            row.slowdown_p99,
+            row.rfet_mean,
+            100.0 * row.harvested_violation_share,
+            row.oom_kills,
+            row.core_seconds_granted,
+            row.core_seconds_used,
+            row.core_seconds_granted / row.core_seconds_used,
+            row.looks as f64 / row.calls.max(1) as f64,
+        )?;
     }
     Ok(())
 }

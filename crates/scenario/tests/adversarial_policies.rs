@@ -76,7 +76,6 @@ struct Watched {
     control: CallLoop,
     ranges: PeakRange,
     share: FloorShare,
-    looks: u64,
 }
 
 impl Watched {
@@ -101,15 +100,14 @@ impl CallControl for Watched {
 
     fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
         let start = self.control.start(call, plan, node, room);
-        // What lies above the user's own size needs room; what lies below is certain.
-        let (least, _) = self.ranges.range(call.function, call.reservation, call.ceiling);
-        let certain = least.min(call.reservation);
+        // What lies above the user's own size needs room; what lies below is certain. The range is that of
+        // the moment of sizing: while a call waits, others may end and move it.
+        let certain = plan.least();
         assert!(certain.fits(start.grant), "{} at the start, {certain} is certain", start.grant);
         start
     }
 
     fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
-        self.looks += 1;
         let look = self.control.look(running, changes);
         let floor = self.floor(running.reservation);
         assert!(floor.fits(look.grant), "{} at a look, the floor is {floor}", look.grant);
@@ -152,7 +150,7 @@ proptest! {
             calls_per_hour: 6000.0,
             ..AzureLikeSettings::default()
         });
-        let mut workload = source.open(Seed::new(seed >> 11)).unwrap();
+        let mut workload = source.open(Seed::new(seed >> 11)).expect("a generated workload opens");
         let mut settings = Settings::new(nodes, NODE);
         settings.cluster.over_commit_cpu = over_commit;
         settings.actuation_delay = Duration::from_millis(delay_ms);
@@ -163,7 +161,7 @@ proptest! {
         ]);
         let adversary = Adversary(Draw::new(Seed::new(seed).stream("adversary")));
         let control = CallLoop::new(Box::new(adversary), chain);
-        let mut watched = Watched { control, ranges: PeakRange::new(peaks), share, looks: 0 };
+        let mut watched = Watched { control, ranges: PeakRange::new(peaks), share };
         let mut committed = Commitment::default();
         let mut simulator =
             Simulator::new(settings, workload.as_mut(), &mut watched, &mut committed, Seed::new(seed));
@@ -175,7 +173,6 @@ proptest! {
         let room = f64::from(nodes);
         prop_assert!(committed.cores <= room * NODE.cpu.cores() * over_commit + 1e-9);
         prop_assert!(committed.mib <= room * NODE.memory.mib() + 1e-9);
-        prop_assert!(watched.looks > 0);
         for node in 0..nodes {
             let Some(pool) = watched.control.pool(NodeId(node)) else { continue };
             prop_assert!(pool.balances() && pool.is_empty(), "all calls have ended and a loan has not");

@@ -141,8 +141,7 @@ mod tests {
                     crc = (crc >> 1) ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
                 }
             }
-            let crc = !crc;
-            ((crc >> 15) | (crc << 17)).wrapping_add(0xa282_ead8)
+            (!crc).rotate_right(15).wrapping_add(0xa282_ead8)
         };
         let mut records = Vec::new();
         while !file.is_empty() {

@@ -88,7 +88,7 @@ fn median_memory(facts: &[FunctionFacts]) -> Vec<Option<f64>> {
 }
 
 fn with_needs(
-    workload: impl Workload + Send + 'static,
+    workload: impl Workload + 'static,
     memory_mib: Vec<Option<f64>>,
     needs: Needs,
 ) -> Box<dyn Workload + Send> {

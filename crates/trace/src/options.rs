@@ -74,7 +74,7 @@ pub enum Part {
 impl Part {
     /// Whether `application` belongs to this half.
     pub fn holds(self, application: &str) -> bool {
-        let is_even = Seed::new(0).stream(application).get() % 2 == 0;
+        let is_even = Seed::new(0).stream(application).get().is_multiple_of(2);
         is_even == (self == Self::Train)
     }
 }

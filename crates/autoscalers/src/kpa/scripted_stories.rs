@@ -133,7 +133,7 @@ fn the_last_pod_of_a_drained_revision_goes_after_window_and_grace() {
     let mut reconciler = Reconciler::running(cluster, revision, 0);
     let mut replicas = 1;
     for second in 0..=74 {
-        let load = if second < 10 || second >= 70 { 5.0 } else { 0.0 };
+        let load = if (10..70).contains(&second) { 0.0 } else { 5.0 };
         autoscaler.record(second, load);
         if second.is_multiple_of(u64::from(TICK_SECONDS)) {
             let scale = autoscaler.scale(second, replicas as u32);

@@ -43,7 +43,7 @@ enum Command {
 
 /// What every reproduction understands.
 #[derive(Args)]
-struct Common {
+struct Delivery {
     /// Less of everything: shows the same page in a fraction of the time
     #[arg(long)]
     quick: bool,
@@ -58,7 +58,7 @@ struct Common {
     format: Format,
 }
 
-impl Common {
+impl Delivery {
     /// Writes `report.html` and `results.json`, then prints the table, or the numbers for scripts.
     fn deliver(
         &self,

@@ -1,13 +1,13 @@
 //! The paper's baselines as its authors coded them.
 
 use super::function_model::{Levels, TOP};
-use super::simulator::{Choice, Manager, Seen};
+use super::simulator::{Choice, Seen, Sizer};
 
 /// The user's size for ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fixed;
 
-impl Manager for Fixed {
+impl Sizer for Fixed {
     fn choose(&mut self, _: &Seen<'_>) -> Choice {
         Choice::NONE
     }
@@ -21,7 +21,7 @@ pub struct Greedy {
     pub step: u32,
 }
 
-impl Manager for Greedy {
+impl Sizer for Greedy {
     fn choose(&mut self, seen: &Seen<'_>) -> Choice {
         let Some(latest) = seen.history.latest() else { return Choice::of(seen.function.user) };
         let next = |peak: u32, size: u32| {
@@ -39,11 +39,11 @@ impl Manager for Greedy {
     }
 }
 
-/// The ideal size from the first call on.
+/// The largest size from the first call on: as fast as can be, whatever it costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Oracle;
 
-impl Manager for Oracle {
+impl Sizer for Oracle {
     fn choose(&mut self, _: &Seen<'_>) -> Choice {
         Choice::of(Levels::both(TOP))
     }
@@ -115,7 +115,7 @@ impl Ensure {
     }
 }
 
-impl Manager for Ensure {
+impl Sizer for Ensure {
     fn choose(&mut self, seen: &Seen<'_>) -> Choice {
         // Long functions are changed rarely and a little, short ones often and more.
         let (due, step) = if seen.history.mean_seconds() > 5.0 { (5, 1) } else { (3, 2) };

@@ -23,7 +23,7 @@ use super::replay::EndedCall;
 use super::safeguard::{Range, SafeguardOnly, range};
 use super::score_agent::ScoreAgent;
 use super::score_ppo::{Sample, ScorePpo, ScorePpoSettings};
-use super::simulator::{Choice, Manager, Seen, replay};
+use super::simulator::{Choice, Seen, Sizer, replay};
 
 /// What the network is shown: nothing is normalised.
 fn candidates(seen: &Seen<'_>, range: &Range) -> Candidates {
@@ -71,7 +71,7 @@ impl Earned {
     }
 }
 
-/// The agent as a manager.
+/// The agent as a sizer.
 #[derive(Clone, Debug)]
 pub struct PaperAgent {
     agent: ScoreAgent,
@@ -108,7 +108,7 @@ impl PaperAgent {
     }
 }
 
-impl Manager for PaperAgent {
+impl Sizer for PaperAgent {
     fn choose(&mut self, seen: &Seen<'_>) -> Choice {
         let range = range(seen);
         let rows = candidates(seen, &range);
@@ -194,12 +194,12 @@ pub fn train(
         let seed = seed.stream("episode").member(number as u64);
         let calls = Calls::resampled(sample, settings.functions, seed);
         let random = replay(&calls, &Quirks::FAITHFUL, &mut SafeguardOnly::random(seed)).summary();
-        let mut manager = PaperAgent::learning(learner.agent(), seed);
-        let rfet = replay(&calls, &Quirks::FAITHFUL, &mut manager).summary().rfet_mean;
+        let mut sizer = PaperAgent::learning(learner.agent(), seed);
+        let rfet = replay(&calls, &Quirks::FAITHFUL, &mut sizer).summary().rfet_mean;
         if rfet < kept.0 {
             kept = (rfet, learner.agent());
         }
-        let (samples, reward) = manager.into_samples();
+        let (samples, reward) = sizer.into_samples();
         let entropy = learner.update(&samples, workers).entropy;
         let episode =
             Episode { episode: number + 1, rfet, random_rfet: random.rfet_mean, reward, entropy };
@@ -233,9 +233,9 @@ mod tests {
     fn returns_are_sums_of_all_that_follows() {
         let agent = ScoreAgent::new(Seed::new(1));
         let calls = Calls::resampled(&generated_sample(20, Seed::new(1)), 5, Seed::new(2));
-        let mut manager = PaperAgent::learning(agent, Seed::new(3));
-        replay(&calls, &Quirks::FAITHFUL, &mut manager);
-        let (samples, total) = manager.into_samples();
+        let mut sizer = PaperAgent::learning(agent, Seed::new(3));
+        replay(&calls, &Quirks::FAITHFUL, &mut sizer);
+        let (samples, total) = sizer.into_samples();
         // One decision for each call but the last, which is lost.
         assert_eq!(samples.len(), calls.events.len() - 1);
         assert!((f64::from(samples[0].value) - total).abs() < 1e-3 * total.abs());

@@ -24,7 +24,7 @@ use super::paper_agent::{Episode, PaperAgent, Training, TrainingSettings, train}
 use super::quirks::Quirks;
 use super::replay::{EndedCall, Replay, Summary};
 use super::safeguard::SafeguardOnly;
-use super::simulator::{Manager, replay};
+use super::simulator::{Sizer, replay};
 
 /// Points of each distribution.
 const POINTS: usize = 120;
@@ -98,9 +98,8 @@ pub fn reproduce(
     told: &mut dyn FnMut(&Episode),
 ) -> Reproduction {
     let calls = Calls::new(sample, Quirks::FAITHFUL.ideal_memory_capped);
-    let play = |manager: &mut dyn Manager| replay(&calls, &Quirks::FAITHFUL, manager);
-    let once =
-        |policy, published, manager: &mut dyn Manager| row(policy, published, &[play(manager)]);
+    let play = |sizer: &mut dyn Sizer| replay(&calls, &Quirks::FAITHFUL, sizer);
+    let once = |policy, published, sizer: &mut dyn Sizer| row(policy, published, &[play(sizer)]);
     let random: Vec<Replay> =
         seeds.iter().map(|seed| play(&mut SafeguardOnly::random(Seed::new(*seed)))).collect();
     let mut curves = Vec::new();

@@ -14,7 +14,7 @@ use windfall_core::Seed;
 use windfall_rl::random::Draw;
 
 use super::function_model::{Levels, TOP};
-use super::simulator::{Choice, Manager, Seen};
+use super::simulator::{Choice, Seen, Sizer};
 
 /// From which share of a size on use counts as close to it.
 const THRESHOLD: f64 = 0.9;
@@ -86,7 +86,7 @@ impl SafeguardOnly {
     }
 }
 
-impl Manager for SafeguardOnly {
+impl Sizer for SafeguardOnly {
     fn choose(&mut self, seen: &Seen<'_>) -> Choice {
         let Range { least, most, is_safeguarded } = range(seen);
         let size = match &mut self.0 {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   for each call:  seconds up to its step pass
-//!                   the manager chooses, from what has finished so far
+//!                   the sizer chooses, from what has finished so far
 //!                   the call starts with the size its function has      (the last choice: one call late)
 //!                   the choice becomes the function's size
 //!                   one second passes                                   (arrivals move the clock)
@@ -22,7 +22,7 @@ use super::quirks::Quirks;
 use super::replay::{EndedCall, Replay};
 use super::servers::Servers;
 
-/// What a manager is shown at a call.
+/// What a sizer is shown at a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// The place of the function among all.
@@ -41,7 +41,7 @@ pub struct Seen<'a> {
     pub second: u32,
 }
 
-/// What a manager chooses.
+/// What a sizer chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The function's new size; nothing for the one it has.
@@ -61,7 +61,7 @@ impl Choice {
 }
 
 /// Who sizes calls.
-pub trait Manager {
+pub trait Sizer {
     /// A size for the function of the call that has come.
     fn choose(&mut self, seen: &Seen<'_>) -> Choice;
 
@@ -93,8 +93,8 @@ struct Platform<'a> {
     replay: Replay,
 }
 
-/// Replays `calls` under `manager`.
-pub fn replay(calls: &Calls, quirks: &Quirks, manager: &mut dyn Manager) -> Replay {
+/// Replays `calls` under `sizer`.
+pub fn replay(calls: &Calls, quirks: &Quirks, sizer: &mut dyn Sizer) -> Replay {
     let mut platform = Platform {
         calls,
         histories: vec![History::default(); calls.functions.len()],
@@ -109,9 +109,9 @@ pub fn replay(calls: &Calls, quirks: &Quirks, manager: &mut dyn Manager) -> Repl
     for (order, &(step, function)) in calls.events[..calls.events.len() - lost].iter().enumerate() {
         while second < step {
             second += 1;
-            platform.pass_a_second(manager);
+            platform.pass_a_second(sizer);
         }
-        let choice = platform.ask(function, second, quirks, manager);
+        let choice = platform.ask(function, second, quirks, sizer);
         if !quirks.choice_one_call_late {
             platform.apply(function, choice);
         }
@@ -120,25 +120,19 @@ pub fn replay(calls: &Calls, quirks: &Quirks, manager: &mut dyn Manager) -> Repl
             platform.apply(function, choice);
         }
         if quirks.arrivals_move_the_clock {
-            platform.pass_a_second(manager);
+            platform.pass_a_second(sizer);
         }
     }
     while !platform.running.is_empty() {
-        platform.pass_a_second(manager);
+        platform.pass_a_second(sizer);
     }
     platform.replay
 }
 
 impl Platform<'_> {
-    fn ask(
-        &self,
-        function: u32,
-        second: u32,
-        quirks: &Quirks,
-        manager: &mut dyn Manager,
-    ) -> Choice {
+    fn ask(&self, function: u32, second: u32, quirks: &Quirks, sizer: &mut dyn Sizer) -> Choice {
         let place = function as usize;
-        manager.choose(&Seen {
+        sizer.choose(&Seen {
             place,
             function: &self.calls.functions[place],
             history: &self.histories[place],
@@ -177,19 +171,19 @@ impl Platform<'_> {
         }));
     }
 
-    fn pass_a_second(&mut self, manager: &mut dyn Manager) {
+    fn pass_a_second(&mut self, sizer: &mut dyn Sizer) {
         self.now += 1;
         while let Some(Reverse(call)) = self.running.peek().copied() {
             if call.ends_at > self.now {
                 break;
             }
             self.running.pop();
-            self.end(call, manager);
+            self.end(call, sizer);
         }
         self.replay.busy.pass(self.servers.busy_cpu());
     }
 
-    fn end(&mut self, call: Running, manager: &mut dyn Manager) {
+    fn end(&mut self, call: Running, sizer: &mut dyn Sizer) {
         let place = call.function as usize;
         let model = &self.calls.functions[place];
         let size = Levels { cpu: call.cpu, memory: call.memory };
@@ -202,7 +196,7 @@ impl Platform<'_> {
             user: model.user,
             is_safeguarded: call.is_safeguarded,
         };
-        manager.ended(&ended, self.replay.calls.len() as u64 + 1);
+        sizer.ended(&ended, self.replay.calls.len() as u64 + 1);
         self.replay.calls.push(ended);
     }
 }

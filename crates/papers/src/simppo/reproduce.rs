@@ -238,7 +238,7 @@ fn carry_out(job: &Job, settings: &ReproduceSettings, progress: &(dyn Fn(u64) + 
         Kind::Team(team) => team,
     };
     let functions: Vec<u64> = (0..sizes.functions as u64).collect();
-    let who = (job.seed, functions.clone());
+    let who = (job.seed, functions);
     let (mut team, curve) =
         trained(&job.name, (**team).clone(), who.clone(), sizes.episodes, progress);
     let rows = tested(&job.name, &mut team, who.clone(), LOAD, sizes.tests);

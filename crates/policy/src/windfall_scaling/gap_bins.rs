@@ -45,8 +45,8 @@ mod tests {
     fn every_bin_holds_its_middle_and_they_cover_the_horizon() {
         let widths = widths();
         assert!(widths.iter().all(|width| *width > 0.0), "{widths:?}");
-        for bin in 0..TAIL {
-            let middle = start_of(bin) + 0.5 * f64::from(widths[bin]);
+        for (bin, width) in widths[..TAIL].iter().enumerate() {
+            let middle = start_of(bin) + 0.5 * f64::from(*width);
             assert_eq!(bin_of(middle), bin, "{middle}");
         }
         let total: f64 = widths.iter().map(|width| f64::from(*width)).sum();

@@ -42,13 +42,13 @@ impl World {
             ..Scenario::default()
         };
         let times = ReadOptions { needs: Needs::TimesOnly, ..ReadOptions::default() };
-        let sparse = ReadOptions { caps: Some(CAPS), part: Some(Part::Test), ..times.clone() };
+        let sparse = ReadOptions { caps: Some(CAPS), part: Some(Part::Test), ..times };
         let hours = |day: u32, part: Part| ReadOptions {
             caps: Some(DENSE_CAPS),
             part: Some(part),
             huawei_scale: 0.05,
             window_minutes: Some((day * DAY_MINUTES + 600, day * DAY_MINUTES + 750)),
-            ..times.clone()
+            ..times
         };
         let (azure, huawei) = ("azure2019-joint-500fn-8h", "huawei2025-requests-5min");
         let region = format!("{huawei}/datacentre_1.csv.gz");

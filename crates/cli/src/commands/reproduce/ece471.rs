@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::Args;
 use windfall_papers::ece471::reproduce::{Plan, Reproduction, reproduce};
 
-use super::Common;
+use super::Delivery;
 use crate::arguments::threads;
 use crate::progress;
 
@@ -17,7 +17,7 @@ use crate::progress;
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    common: Common,
+    delivery: Delivery,
     /// First seed; settings were tuned on seeds above 100
     #[arg(long, value_name = "N", default_value_t = 1)]
     first_seed: u64,
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     });
     bar.finish_and_clear();
     let page = page::page(&plan, &result);
-    arguments.common.deliver("ece471", &page, &text(&result), &result)?;
+    arguments.delivery.deliver("ece471", &page, &text(&result), &result)?;
     let missed = bars::judge(&result).iter().any(|bar| !bar.is_met());
     Ok(if missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
@@ -47,9 +47,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn plan(arguments: &Arguments) -> anyhow::Result<Plan> {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = arguments.threads.unwrap_or_else(cores);
-    let mut plan = if arguments.common.quick { Plan::quick(threads) } else { Plan::full(threads) };
+    let mut plan =
+        if arguments.delivery.quick { Plan::quick(threads) } else { Plan::full(threads) };
     plan.first_seed = arguments.first_seed;
-    if let Some(seeds) = arguments.common.seeds {
+    if let Some(seeds) = arguments.delivery.seeds {
         plan.seeds = u64::from(seeds.max(1));
     }
     if let Some(only) = &arguments.only {

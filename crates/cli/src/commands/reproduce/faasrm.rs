@@ -18,7 +18,7 @@ use windfall_papers::faasrm::published::{Reproduction, reproduce};
 use windfall_rl::parallel::Workers;
 use windfall_trace::freyr_sample::{SampledFunction, open_sample};
 
-use super::Common;
+use super::Delivery;
 use crate::commands::compare::all_threads;
 use crate::progress;
 
@@ -30,7 +30,7 @@ use crate::progress;
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    common: Common,
+    delivery: Delivery,
     /// Folder with the authors' sample [default: azure2019-joint-1000fn-60min below $WINDFALL_DATA]
     #[arg(long, value_name = "DIR", help_heading = "Data")]
     sample: Option<PathBuf>,
@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
     /// A checkpoint to judge instead of training one for the honest benchmark
     #[arg(long, value_name = "FILE", help_heading = "Amount")]
     checkpoint: Option<PathBuf>,
-    /// What core-time costs in the reward of the honest training; the paper's reward does not count it
-    #[arg(long, value_name = "PRICE", default_value_t = 0.0, help_heading = "Amount")]
+    /// Price of core-time in the reward of a second agent, for what the paper's leaves out; 0 for none
+    #[arg(long, value_name = "PRICE", default_value_t = 1.0, value_parser = price, help_heading = "Amount")]
     core_price: f32,
     /// Loads of the honest benchmark, e.g. 0.5,0.8
     #[arg(long, value_name = "LOADS", value_delimiter = ',', value_parser = crate::arguments::load, help_heading = "Amount")]
@@ -58,6 +58,12 @@ pub(crate) struct Arguments {
     /// Only the paper's simulator
     #[arg(long, help_heading = "Amount")]
     published_only: bool,
+}
+
+/// A price as typed.
+fn price(text: &str) -> Result<f32, String> {
+    let price = text.parse().ok().filter(|price| (0.0..=100.0).contains(price));
+    price.ok_or_else(|| format!("`{text}` is not a price, allowed is 0 to 100"))
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -82,13 +88,13 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         honest_page::add_numbers(honest, &mut numbers);
     }
     let document = page::document(&published, origin, honest.as_ref(), sections);
-    arguments.common.deliver("faasrm", &document, &text, &numbers)
+    arguments.delivery.deliver("faasrm", &document, &text, &numbers)
 }
 
 impl Arguments {
     fn seeds(&self) -> anyhow::Result<Vec<u64>> {
-        let usual = if self.common.quick { 2 } else { 4 };
-        match self.common.seeds.unwrap_or(usual) {
+        let usual = if self.delivery.quick { 2 } else { 4 };
+        match self.delivery.seeds.unwrap_or(usual) {
             0 => bail!("--seeds is 0, allowed is 1 or more"),
             count => Ok((1..=u64::from(count)).collect()),
         }
@@ -110,7 +116,7 @@ impl Arguments {
              with --sample DIR, or set WINDFALL_DATA. Going on with GENERATED calls.",
             folder.display()
         );
-        let functions = if self.common.quick { 100 } else { 1000 };
+        let functions = if self.delivery.quick { 100 } else { 1000 };
         Ok((generated_sample(functions, Seed::new(1)), Origin::Generated))
     }
 
@@ -145,7 +151,7 @@ fn play_published(
     sample: &[SampledFunction],
     seeds: &[u64],
 ) -> Reproduction {
-    let usual = if arguments.common.quick {
+    let usual = if arguments.delivery.quick {
         TrainingSettings::quick()
     } else {
         TrainingSettings::default()

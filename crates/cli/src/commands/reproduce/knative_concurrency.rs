@@ -8,7 +8,7 @@ use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Series, Table};
 use windfall_telemetry::report::ReportContext;
 
-use super::Common;
+use super::Delivery;
 use crate::output::command_line;
 use crate::progress;
 
@@ -19,17 +19,17 @@ use crate::progress;
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    common: Common,
+    delivery: Delivery,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let common = &arguments.common;
-    let mut plan = if common.quick { Plan::quick() } else { Plan::full() };
-    plan.seeds = common.seeds.unwrap_or(plan.seeds).max(1);
+    let delivery = &arguments.delivery;
+    let mut plan = if delivery.quick { Plan::quick() } else { Plan::full() };
+    plan.seeds = delivery.seeds.unwrap_or(plan.seeds).max(1);
     let bar = progress::load_tests(plan.load_tests());
     let result = reproduce(&plan, &|| bar.inc(1));
     bar.finish_and_clear();
-    common.deliver("knative-concurrency", &page(&plan, &result), &text(&result), &result)
+    delivery.deliver("knative-concurrency", &page(&plan, &result), &text(&result), &result)
 }
 
 fn text(result: &Reproduction) -> String {

@@ -15,13 +15,13 @@ use windfall_papers::simppo::{
     Auxiliary, Method, ReproduceSettings, Results, Team, TeamSettings, reproduce,
 };
 
-use super::Common;
+use super::Delivery;
 
 /// SIMPPO: one agent per function, each seeing the others as one, on the simulator.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    common: Common,
+    delivery: Delivery,
 }
 
 /// What a training tick of many agents takes.
@@ -41,10 +41,10 @@ struct Numbers {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let common = &arguments.common;
+    let delivery = &arguments.delivery;
     let mut settings =
-        if common.quick { ReproduceSettings::quick() } else { ReproduceSettings::new(5) };
-    if let Some(seeds) = common.seeds {
+        if delivery.quick { ReproduceSettings::quick() } else { ReproduceSettings::new(5) };
+    if let Some(seeds) = delivery.seeds {
         settings.seeds = (1..=u64::from(seeds.max(1))).collect();
     }
     settings.threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     bar.finish_and_clear();
     let numbers = Numbers { cost: cost(110), results };
     let text = page::text(&numbers.results);
-    common.deliver(
+    delivery.deliver(
         "simppo",
         &page::page(&numbers.results, numbers.cost, &settings),
         &text,

@@ -19,8 +19,8 @@ fn four_calls() -> Calls {
     Calls { functions: vec![SHORT], events: (0..4).map(|call| (call * 10, 0)).collect() }
 }
 
-fn seconds(manager: &mut dyn Manager, quirks: &Quirks) -> Vec<u32> {
-    replay(&four_calls(), quirks, manager).calls.iter().map(|call| call.seconds).collect()
+fn seconds(sizer: &mut dyn Sizer, quirks: &Quirks) -> Vec<u32> {
+    replay(&four_calls(), quirks, sizer).calls.iter().map(|call| call.seconds).collect()
 }
 
 const ALL_RUN: Quirks = Quirks { last_call_is_lost: false, ..Quirks::FAITHFUL };

@@ -121,8 +121,8 @@ fn eight_choices_are_eight_times_one_choice() {
         let span = lane * actions..(lane + 1) * actions;
         let mut one = Choice::new(actions);
         assert_eq!(one.set(&logits[span.clone()], &allowed[span]), entropy[lane]);
-        for action in 0..actions {
-            assert_eq!(one.log_probabilities()[action], logs[action][lane]);
+        for (one, eight) in one.log_probabilities().iter().zip(&logs) {
+            assert_eq!(*one, eight[lane]);
         }
         let (mut expected, mut found) = ([0.0; 5], [0.0; 5]);
         one.write_gradient(2, (by_log[lane], 0.25), &mut expected);

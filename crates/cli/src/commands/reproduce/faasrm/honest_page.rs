@@ -8,7 +8,7 @@ use windfall_telemetry::comparison::number::{percent, short};
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Section, Series, Table};
 use windfall_telemetry::{Aggregate, RunDetail};
 
-use super::honest::Honest;
+use super::honest::{Agent, Honest};
 
 /// The columns of the tables: metric, heading, whether it is a share.
 const COLUMNS: [(&str, &str, bool); 12] = [
@@ -27,42 +27,33 @@ const COLUMNS: [(&str, &str, bool); 12] = [
 ];
 
 impl Honest {
-    /// A sentence or two on how the agent fares.
+    /// How every agent fares beside a coin behind the same safeguard.
     pub(super) fn verdict(&self) -> String {
         let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
-        let coin = self.beside("safeguard-random");
-        let mut text = format!(
-            "In the honest simulator{calls} the trained agent, beside a coin behind the same safeguard: {coin}."
-        );
-        if let Some(file) = &self.untrained {
-            text += &format!(
-                " Beside itself before its first lesson, which is what learning added: {}.",
-                self.beside(&named(file))
-            );
-        }
-        text
+        let told = self
+            .agents
+            .iter()
+            .map(|agent| format!("{}: {}", agent.what, self.beside_a_coin(&named(&agent.file))));
+        format!(
+            "In the honest simulator{calls}, beside a coin behind the same safeguard: {}.",
+            told.collect::<Vec<_>>().join(". And ")
+        )
     }
 
-    /// Core-seconds and p99 of the agent against those of `other`, load by load.
-    fn beside(&self, other: &str) -> String {
-        let agent = self.agent();
+    /// Core-seconds and p99 of `agent` against a coin's, load by load.
+    fn beside_a_coin(&self, agent: &str) -> String {
+        let coin = "safeguard-random";
         let told = self.result.comparison.loads().into_iter().filter_map(|load| {
             let mean = |policy: &str, key: &str| {
                 self.result.comparison.at(load).find(|row| row.policy == policy)?.mean(key)
             };
             let granted = "core_seconds_granted";
-            let ratio = mean(&agent, granted)? / mean(other, granted)?;
-            let (ours, theirs) = (mean(&agent, "slowdown_p99")?, mean(other, "slowdown_p99")?);
-            let change = (ratio - 1.0) * 100.0;
-            let (ours, theirs) = (short(ours), short(theirs));
+            let change = (mean(agent, granted)? / mean(coin, granted)? - 1.0) * 100.0;
+            let slowdown = "slowdown_p99";
+            let (ours, theirs) = (short(mean(agent, slowdown)?), short(mean(coin, slowdown)?));
             Some(format!("at load {load} {change:+.1} % core-seconds, p99 {ours} against {theirs}"))
         });
         told.collect::<Vec<_>>().join("; ")
-    }
-
-    /// What the tables call the agent.
-    pub(super) fn agent(&self) -> String {
-        named(&self.checkpoint)
     }
 }
 
@@ -80,7 +71,9 @@ pub(super) fn text(honest: &Honest) -> String {
     for gap in &honest.result.gap_closed {
         text += &format!("\ngap closed at load {}: {} %", gap.load, percent(gap.share));
     }
-    format!("{text}\n\n{}\ncheckpoint: {}\n", honest.verdict(), honest.checkpoint.display())
+    let files: Vec<String> =
+        honest.agents.iter().map(|agent| agent.file.display().to_string()).collect();
+    format!("{text}\n\n{}\ncheckpoints: {}\n", honest.verdict(), files.join(", "))
 }
 
 /// Adds the keys that scripts rely on.
@@ -91,8 +84,13 @@ pub(super) fn add_numbers(honest: &Honest, numbers: &mut Value) {
     numbers["gap_closed"] = json!(honest.result.gap_closed);
     numbers["bars"] = json!(honest.result.bars);
     numbers["ablation"] = json!(honest.result.ablation);
-    numbers["training"] = json!(honest.curve);
-    numbers["checkpoint"] = json!(honest.checkpoint.display().to_string());
+    let agent = |agent: &Agent| {
+        json!({
+            "policy": named(&agent.file), "what": agent.what,
+            "file": agent.file.display().to_string(), "training": agent.curve,
+        })
+    };
+    numbers["agents"] = honest.agents.iter().map(agent).collect();
 }
 
 pub(super) fn sections(honest: &Honest) -> Vec<Section> {
@@ -111,8 +109,8 @@ pub(super) fn sections(honest: &Honest) -> Vec<Section> {
     let mut sections = vec![tables, distributions(honest)];
     sections.extend(promises(honest));
     sections.extend(ablation(honest));
-    if !honest.curve.is_empty() {
-        sections.push(learning(&honest.curve));
+    if honest.agents.iter().any(|agent| !agent.curve.is_empty()) {
+        sections.push(learning(&honest.agents));
     }
     sections
 }
@@ -208,18 +206,22 @@ fn ablation(honest: &Honest) -> Option<Section> {
     Some(Section::new("What each idea adds", lead).with(Block::Table(table)))
 }
 
-fn learning(curve: &[TrainingPoint]) -> Section {
+fn learning(agents: &[Agent]) -> Section {
     let chart = |title: &str, label: &str, of: fn(&TrainingPoint) -> f64| Chart {
         title: title.to_owned(),
         x: Axis::linear("calls played"),
         y: Axis::linear(label),
-        series: vec![Series::line(
-            "faasrm",
-            curve.iter().map(|point| (point.calls as f64, of(point))),
-        )],
+        series: agents
+            .iter()
+            .filter(|agent| !agent.curve.is_empty())
+            .map(|agent| {
+                let points = agent.curve.iter().map(|point| (point.calls as f64, of(point)));
+                Series::line(named(&agent.file), points)
+            })
+            .collect(),
     };
-    let lead = "Training in the simulator, on the training half. Rewards are the paper's, each given to the decision \
-                that caused it. Loads alternate, so neighbouring points differ.";
+    let lead = "Training in the simulator, on the training half. Each reward is given to the decision that caused it. \
+                Each iteration plays all loads. Rewards of two agents cannot be compared where only one pays for cores.";
     Section::new("How the agent learned", lead).with(Block::Charts(vec![
         chart("Reward of a decision that had a choice", "mean reward", |point| point.reward),
         chart("Core-seconds granted over used", "ratio", |point| point.granted_over_used),
