@@ -1,6 +1,10 @@
 //! How many instances may start at once.
 
-use windfall_core::{Instances, Observation, Plan, PlannedTarget, Safeguard, Setting, Verdict};
+use std::collections::BTreeMap;
+
+use windfall_core::{
+    FunctionId, Instances, Observation, Plan, PlannedTarget, Safeguard, Setting, Verdict,
+};
 
 use super::{Review, refuse, standing};
 
@@ -12,17 +16,18 @@ pub(super) const NAME: &str = "starts";
 /// start a thousand sandboxes in one breath. Targets are served in the order of the decision; what is held
 /// back can be wished for again at the next tick. Calls that find no place start instances whatever is
 /// said here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartsPerTick {
     /// Instances that one tick may start.
     pub most: u32,
-    started: u32,
+    /// What was allowed at this tick; a function that is reviewed again is not counted twice.
+    allowed: BTreeMap<FunctionId, u32>,
 }
 
 impl StartsPerTick {
     /// At most this many per tick.
     pub fn new(most: u32) -> Self {
-        Self { most, started: 0 }
+        Self { most, allowed: BTreeMap::new() }
     }
 }
 
@@ -46,9 +51,10 @@ impl Safeguard for StartsPerTick {
         if let Setting::Set(wish) = proposed.instances {
             let current = standing(view);
             let more = wish.saturating_sub(current).get();
-            let left = self.most.saturating_sub(self.started);
+            self.allowed.remove(&proposed.function);
+            let left = self.most - self.allowed.values().sum::<u32>();
             let allowed = more.min(left);
-            self.started += allowed;
+            self.allowed.insert(proposed.function, allowed);
             if allowed < more {
                 let to = Instances::new(current.get().saturating_add(allowed));
                 let most = self.most;
@@ -61,6 +67,6 @@ impl Safeguard for StartsPerTick {
     }
 
     fn carried_out(&mut self, _seen: &Observation, _plan: &Plan) {
-        self.started = 0;
+        self.allowed.clear();
     }
 }

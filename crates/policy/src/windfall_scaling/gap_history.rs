@@ -79,14 +79,14 @@ mod tests {
     #[test]
     fn old_gaps_weigh_less() {
         let mut history = GapHistory::default();
-        history.push(60.0);
-        history.push(60.1);
+        history.push(61.0);
+        history.push(61.1);
         history.push(3600.0);
         let weights: Vec<(usize, f32)> = history.weights().collect();
         assert_eq!(weights.len(), 2);
         assert!((weights[0].1 - (0.98 + 0.98 * 0.98)).abs() < 1e-4, "{weights:?}");
         assert!((weights[1].1 - 1.0).abs() < 1e-6);
-        assert_eq!(history.recent(), [60.0, 60.1, 3600.0]);
+        assert_eq!(history.recent(), [61.0, 61.1, 3600.0]);
     }
 
     #[test]

@@ -151,7 +151,8 @@ impl Programme {
 mod tests {
     use super::*;
 
-    const BELIEF: f32 = 10.0;
+    /// Hardly any belief in the flat prior, which has many gaps of seconds.
+    const BELIEF: f32 = 0.1;
 
     fn solved(gaps: &[f64], costs: Costs) -> LevelPlan {
         let mut history = GapHistory::default();
@@ -168,7 +169,8 @@ mod tests {
     #[test]
     fn a_timer_is_released_at_once_and_started_just_ahead() {
         let plan = solved(&[60.0; 100], usual());
-        assert!(!plan.holds(5.0) && !plan.holds(40.0));
+        // A start costs as much as 31 s of holding: who is still warm after 29 s stays so.
+        assert!(!plan.holds(5.0) && !plan.holds(25.0) && plan.holds(40.0));
         assert!(plan.holds(59.8) && plan.begins(58.5, 60.5));
         assert!(!plan.begins(10.0, 12.0) && !plan.begins(70.0, 72.0));
     }
