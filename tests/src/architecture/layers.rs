@@ -55,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "windfall-cli",
         &[
             "core",
+            "policy",
             "autoscalers",
             "trace",
             "sim",
