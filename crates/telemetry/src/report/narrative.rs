@@ -9,7 +9,16 @@ use crate::comparison::{Aggregate, Comparison, REFERENCES};
 use crate::metric_table::metric;
 use crate::summary::RunSummary;
 
-/// The policy with the lowest p99 slowdown at the highest load, the references left out.
+/// A policy that slows more of its calls than this does not win by waiting less: a call that is given
+/// too little leaves room for others.
+const MOST_VIOLATIONS: f64 = 0.01;
+
+fn breaks_promises(one: &Aggregate) -> bool {
+    one.mean("violation_share").is_some_and(|share| share > MOST_VIOLATIONS)
+}
+
+/// The policy with the lowest p99 slowdown at the highest load, the references left out; one that keeps
+/// its promises, if any does.
 pub(super) fn best_policy(comparison: &Comparison) -> Option<&str> {
     best(comparison).map(|aggregate| aggregate.policy.as_str())
 }
@@ -20,7 +29,9 @@ fn best(comparison: &Comparison) -> Option<&Aggregate> {
     comparison
         .at(load)
         .filter(|one| one.is_eligible() && !REFERENCES.contains(&one.policy.as_str()))
-        .min_by(|a, b| rank(a).total_cmp(&rank(b)))
+        .min_by(|a, b| {
+            breaks_promises(a).cmp(&breaks_promises(b)).then(rank(a).total_cmp(&rank(b)))
+        })
 }
 
 pub(super) fn story(comparison: &Comparison) -> String {
@@ -29,9 +40,11 @@ pub(super) fn story(comparison: &Comparison) -> String {
     };
     let load = winner.load;
     let value = |key| winner.mean(key).unwrap_or(f64::NAN);
+    let is_barred = !breaks_promises(winner) && comparison.at(load).any(breaks_promises);
     let mut text = format!(
-        "At load {load}, {} has the lowest p99 slowdown of the policies under test: {}",
+        "At load {load}, {} has the lowest p99 slowdown of the policies under test{}: {}",
         winner.policy,
+        if is_barred { " that slow at most 1 % of their calls" } else { "" },
         short(value("slowdown_p99"))
     );
     let pair = comparison.pair(load, &winner.policy, "slowdown_p99");
@@ -206,6 +219,16 @@ mod tests {
             story(&comparison)
                 .ends_with("It loses in 2 columns over all loads, each listed below.")
         );
+    }
+
+    #[test]
+    fn who_waits_least_by_slowing_calls_does_not_win() {
+        let harmful = RunSummary { violation_share: 0.38, ..row("harmful", 0.8, 1.5, 40.0) };
+        let rows = vec![row("fixed", 0.8, 9.0, 100.0), harmful, row("fair", 0.8, 3.0, 50.0)];
+        let comparison = Comparison::new(rows, "fixed");
+        assert_eq!(best_policy(&comparison), Some("fair"));
+        let told = story(&comparison);
+        assert!(told.contains("of the policies under test that slow at most 1 %"), "{told}");
     }
 
     #[test]
