@@ -62,6 +62,8 @@ pub struct CallLoop {
     safeguards: CallSafeguardChain,
     shadow: Option<Box<dyn CallPolicy>>,
     quarantine: Quarantine,
+    /// Whether the policy need not be asked; see [`CallPolicy::leaves_calls_alone`].
+    leaves_calls_alone: bool,
     /// Whether policy, shadow or any rule wants to know how calls end.
     is_curious: bool,
     nodes: Vec<NodeLedger>,
@@ -72,6 +74,7 @@ impl CallLoop {
     /// A loop that obeys `policy` within `safeguards`.
     pub fn new(policy: Box<dyn CallPolicy>, safeguards: CallSafeguardChain) -> Self {
         Self {
+            leaves_calls_alone: policy.leaves_calls_alone(),
             is_curious: policy.learns() || !safeguards.is_empty(),
             policy,
             safeguards,
@@ -127,6 +130,9 @@ impl CallLoop {
     /// plan, because every call takes it: wish and plan are large, and nothing moves them about.
     #[inline(always)]
     fn plan_for(&mut self, call: &CallView) -> CallPlan {
+        if self.leaves_calls_alone {
+            return self.plan_as_reserved(call);
+        }
         let problem = match self.quarantine.admit() {
             Ok(()) => match &self.policy.size(call) {
                 Ok(wish) => match self.safeguards.at_dispatch(call, wish) {
@@ -144,6 +150,15 @@ impl CallLoop {
             Err(problem) => problem,
         };
         self.size_by_fallback(call, problem)
+    }
+
+    #[inline(always)]
+    fn plan_as_reserved(&mut self, call: &CallView) -> CallPlan {
+        let plan = self.safeguards.as_reserved(call);
+        if !plan.amendments().is_empty() {
+            self.counters.count(plan.amendments());
+        }
+        plan
     }
 
     #[cold]

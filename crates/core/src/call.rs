@@ -33,10 +33,11 @@ impl NodeId {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallEnd {
     /// With an answer.
+    #[default]
     Completed,
     /// Killed at the user's own size: no size of ours could have saved it.
     OutOfMemory,
@@ -251,6 +252,12 @@ pub trait CallPolicy: Send {
 
     /// What came of it.
     fn learn(&mut self, _outcome: &CallOutcome) {}
+
+    /// Whether every call is to get exactly what its user reserves, unsupervised. Who says yes is spared
+    /// the questions.
+    fn leaves_calls_alone(&self) -> bool {
+        false
+    }
 
     /// Whether [`Self::learn`] does anything. Who says no is spared the measuring.
     fn learns(&self) -> bool {

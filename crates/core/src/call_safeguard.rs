@@ -252,6 +252,17 @@ impl CallSafeguardChain {
         Ok(CallPlan::new(wish, grant, call.reservation, None))
     }
 
+    /// The plan of a call that is to get what its user reserves: [`Self::at_dispatch`] of that wish,
+    /// without the way through real numbers and back.
+    #[inline(always)]
+    pub fn as_reserved(&mut self, call: &CallView) -> CallPlan {
+        let wish = CallDecision::exactly(call.reservation, "the user's size");
+        if self.rules.is_empty() && call.reservation == within(call.reservation, call.ceiling) {
+            return CallPlan::new(&wish, call.reservation, call.reservation, None);
+        }
+        self.review(call, &wish).expect("a reservation is an amount")
+    }
+
     /// Apart: most wishes are reviewed by nobody and need no proposal.
     #[inline(never)]
     fn review(&mut self, call: &CallView, wish: &CallDecision) -> Result<CallPlan, Nonsense> {
@@ -353,6 +364,16 @@ mod tests {
         assert_eq!(plan.least(), Allocation::new(1000, 1));
         assert_eq!(plan.amendments().len(), 2);
         assert_eq!(plan.wanted(), (12.0, 0.0));
+    }
+
+    #[test]
+    fn a_reservation_becomes_the_same_plan_on_the_short_way() {
+        for reservation in [Allocation::new(1000, 256), Allocation::new(9000, 0)] {
+            let call = CallView { reservation, ..call() };
+            let wish = CallDecision::exactly(reservation, "the user's size");
+            let mut chain = CallSafeguardChain::default();
+            assert_eq!(chain.as_reserved(&call), chain.at_dispatch(&call, &wish).unwrap());
+        }
     }
 
     #[test]

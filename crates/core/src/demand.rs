@@ -19,7 +19,7 @@ use crate::time::Duration;
 use crate::units::{Mebibytes, MilliCpu};
 
 /// The demand of one call, drawn when it arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallDemand {
     /// Work in millicore-nanoseconds: one core for one second is 1e12.
     pub work: u64,

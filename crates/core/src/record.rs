@@ -99,7 +99,7 @@ pub struct GrantStep {
 }
 
 /// One call from arrival to end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
     /// The call's number in order of arrival.
     pub id: CallId,

@@ -18,6 +18,10 @@ impl CallPolicy for Fixed {
         Ok(CallDecision::exactly(call.reservation, "the user's size"))
     }
 
+    fn leaves_calls_alone(&self) -> bool {
+        true
+    }
+
     fn learns(&self) -> bool {
         false
     }

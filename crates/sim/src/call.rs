@@ -1,30 +1,32 @@
 //! A call that has a place: starting or running on an instance.
 
-use windfall_core::{Allocation, CallDemand, CallRecord, Duration, MilliCpu, Timestamp};
+use windfall_core::{Allocation, CallDemand, CallRecord, Duration, MilliCpu, Start, Timestamp};
 
 use crate::event_queue::Token;
 use crate::progress::{Passed, Progress};
 
 /// What decides the pace of a running call.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Pace {
     /// Its own grant: the node has enough for everyone.
+    #[default]
     Own,
     /// Its share of a contended node, millicores.
     Shared(f64),
 }
 
 /// What the next turn of a call will be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// It ends.
+    #[default]
     Ends,
     /// It outgrows its memory.
     IsKilled,
 }
 
 /// One call with a place.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Call {
     /// The story of this attempt, written as it happens; telemetry reads it when the call ends.
     pub(crate) record: CallRecord,
@@ -73,6 +75,27 @@ pub(crate) struct Looked {
 }
 
 impl Call {
+    /// The call has a place and holds what it starts with from `now` on: its counters begin at zero, in
+    /// whatever state another one left them.
+    #[inline(always)]
+    pub(crate) fn take_place(&mut self, start: Start, now: Timestamp) {
+        self.place_on_node = 0;
+        self.is_running = false;
+        self.grant = start.grant;
+        self.owed = Allocation::ZERO;
+        self.held_back = MilliCpu::ZERO;
+        self.pace = Pace::Own;
+        self.progress = Progress::default();
+        (self.progress_at, self.held_at) = (now, now);
+        (self.observed_use, self.throttled, self.peak) = (0, 0, 0);
+        self.turn = Turn::Ends;
+        self.look_after = start.look_after;
+        self.looked = Looked::default();
+        self.pending = None;
+        (self.turn_token, self.look_token, self.resize_token) =
+            (Token::NONE, Token::NONE, Token::NONE);
+    }
+
     /// The call's instance is there.
     pub(crate) fn begin(&mut self, now: Timestamp) {
         self.is_running = true;

@@ -2,16 +2,14 @@
 
 use windfall_core::{
     Allocation, Arrival, CallEnd, CallId, CallPlan, CallView, Duration, Foresight, FunctionId,
-    MilliCpu, NodeId, Start, Timestamp,
+    NodeId, Start, Timestamp,
 };
 
-use crate::call::{Call, Looked, Pace, Turn};
-use crate::call_record::{first_page, note_plan, record_of_rejected};
-use crate::event_queue::{Event, Token};
+use crate::call_record::{begin_story, note_plan, record_of_rejected};
+use crate::event_queue::Event;
 use crate::function::{Head, Waiting};
 use crate::gauges::Gauge;
 use crate::instance::Stage;
-use crate::progress::Progress;
 use crate::simulator::Simulator;
 
 impl Simulator<'_> {
@@ -295,36 +293,19 @@ impl Simulator<'_> {
         // Its presence was noted when it arrived or left the queue, at this same moment.
         let state = &mut self.functions[function as usize];
         state.running += 1;
-        let mut record = first_page(function, waiting, state.reservation, start.grant, now);
-        record.node = NodeId(self.instances[instance].node);
+        let node = NodeId(self.instances[instance].node);
+        let slot = self.calls.take();
+        let call = &mut self.calls[slot];
+        begin_story(&mut call.record, function, waiting, state.reservation, start.grant, now);
+        call.record.node = node;
         if let Some(plan) = plan {
-            note_plan(&mut record, plan);
+            note_plan(&mut call.record, plan);
         }
-        self.calls.insert(Call {
-            record,
-            earlier: waiting.earlier.take(),
-            demand: waiting.demand,
-            instance,
-            place_on_node: 0,
-            is_running: false,
-            grant: start.grant,
-            owed: Allocation::ZERO,
-            held_back: MilliCpu::ZERO,
-            pace: Pace::Own,
-            progress: Progress::default(),
-            progress_at: now,
-            held_at: now,
-            observed_use: 0,
-            throttled: 0,
-            peak: 0,
-            turn: Turn::Ends,
-            turn_token: Token::NONE,
-            look_after: start.look_after,
-            look_token: Token::NONE,
-            looked: Looked::default(),
-            pending: None,
-            resize_token: Token::NONE,
-        })
+        call.earlier = waiting.earlier.take();
+        call.demand = waiting.demand;
+        call.instance = instance;
+        call.take_place(start, now);
+        slot
     }
 
     /// Makes a call one of its instance's.

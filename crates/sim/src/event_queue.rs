@@ -61,6 +61,12 @@ impl Token {
     pub(crate) const NONE: Self = Self(u64::MAX);
 }
 
+impl Default for Token {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 /// The pending events, soonest first.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {

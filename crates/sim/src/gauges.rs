@@ -39,7 +39,8 @@ pub(crate) struct Gauges {
     levels: [i64; GAUGES],
     /// Sums of changes times when they came, counted from the interval's beginning.
     moments: [i128; GAUGES],
-    now: Timestamp,
+    /// Nanoseconds from the interval's beginning to now.
+    since: i64,
     interval_from: Timestamp,
     used_before: f64,
     /// Calls that arrived since the interval began.
@@ -51,14 +52,13 @@ pub(crate) struct Gauges {
 impl Gauges {
     /// Changes come at `now` from here on.
     pub(crate) fn touch(&mut self, now: Timestamp) {
-        self.now = now;
+        self.since = now.since(self.interval_from).as_nanos() as i64;
     }
 
     #[inline]
     fn change(&mut self, gauge: Gauge, by: i64) {
-        let since = self.now.since(self.interval_from).as_nanos() as i64;
         self.levels[gauge as usize] += by;
-        self.moments[gauge as usize] += i128::from(by) * i128::from(since);
+        self.moments[gauge as usize] += i128::from(by) * i128::from(self.since);
     }
 
     #[inline]
@@ -127,6 +127,7 @@ impl Gauges {
         };
         self.moments = [0; GAUGES];
         self.interval_from = now;
+        self.since = 0;
         self.used_before = used;
         self.arrivals = 0;
         self.instance_changes = 0;

@@ -28,6 +28,21 @@ impl<T> Slab<T> {
         (self.places.len() - 1) as u32
     }
 
+    /// A place for one more, to be filled by the caller: whoever was there before may still lie in it.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> u32
+    where
+        T: Default,
+    {
+        match self.holes.pop() {
+            Some(place) => {
+                self.is_taken[place as usize] = true;
+                place
+            }
+            None => self.insert(T::default()),
+        }
+    }
+
     pub(crate) fn free(&mut self, place: u32) {
         debug_assert!(self.is_taken[place as usize], "only an occupied place is emptied");
         self.is_taken[place as usize] = false;

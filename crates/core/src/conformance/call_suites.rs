@@ -6,7 +6,8 @@ use crate::call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain};
 use crate::units::Allocation;
 
 /// Same calls, same wishes; survives extreme calls and kills; never wishes for nonsense, for nothing, or
-/// for more than the ceiling. A policy that lives on foresight may refuse calls without it.
+/// for more than the ceiling. A policy that lives on foresight may refuse calls without it; one that need
+/// not be asked would have said what it is taken to say.
 pub fn call_policy_suite(make: &dyn Fn() -> Box<dyn CallPolicy>) {
     let (mut one, mut other) = (make(), make());
     check_name(one.name());
@@ -16,6 +17,9 @@ pub fn call_policy_suite(make: &dyn Fn() -> Box<dyn CallPolicy>) {
         assert_eq!(wish, other.size(&call), "{name}: the same call brought another answer");
         let Ok(wish) = wish else { continue };
         check_wish(&name, &wish, call.ceiling);
+        if one.leaves_calls_alone() {
+            assert_eq!(wish, reserved(&call), "{name}: does not leave calls alone");
+        }
         let grant = permitted(&name, &call, &wish);
         for running in running_calls(&call, grant) {
             let wish = one.supervise(&running);
@@ -28,6 +32,10 @@ pub fn call_policy_suite(make: &dyn Fn() -> Box<dyn CallPolicy>) {
         one.learn(&outcome);
         other.learn(&outcome);
     }
+}
+
+fn reserved(call: &CallView) -> CallDecision {
+    CallDecision::exactly(call.reservation, "the user's size")
 }
 
 fn check_wish(name: &str, wish: &CallDecision, ceiling: Allocation) {
