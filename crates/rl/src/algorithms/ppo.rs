@@ -21,7 +21,7 @@ use crate::advantages::{StepEnd, ValuedStep, advantages};
 use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header, Tensor};
 use crate::env::{End, Environment, Spec};
 use crate::learner::{IterationReport, Learner, Tally};
-use crate::net::kernels::{dispatch, sum_of_squares};
+use crate::net::kernels::sum_of_squares;
 use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape};
 use crate::normalise::{Moments, RewardScaling};
 use crate::parallel::Workers;
@@ -438,21 +438,15 @@ impl<E: Environment> Ppo<E> {
             },
         };
         let (actor, critic, batch) = (&mut self.actor, &mut self.critic, &self.batch);
-        let choices = &mut self.choices;
-        let squares = dispatch(
-            #[inline(always)]
-            || {
-                actor.network.forward_inline(input, &mut actor.room);
-                critic.network.forward_inline(input, &mut critic.room);
-                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), choices, sums);
-                let mut squares = 0.0;
-                for half in [&mut *actor, &mut *critic] {
-                    half.network.backward_inline(input, &mut half.room, &mut half.gradients);
-                    squares += sum_of_squares(&half.gradients);
-                }
-                squares
-            },
-        );
+        actor.network.forward(input, &mut actor.room);
+        critic.network.forward(input, &mut critic.room);
+        let rooms = (&mut actor.room, &mut critic.room);
+        loss.write(batch, chosen, rooms, &mut self.choices, sums);
+        let mut squares = 0.0;
+        for half in [actor, critic] {
+            half.network.backward(input, &mut half.room, &mut half.gradients);
+            squares += sum_of_squares(&half.gradients);
+        }
         let longest = self.settings.max_gradient_norm.unwrap_or(f32::INFINITY);
         let scale = (longest / (squares.sqrt() + 1e-6)).min(1.0);
         let rate = self.learning_rate();

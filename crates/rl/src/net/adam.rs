@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kernels::{LANES, dispatch};
+use super::kernels::dispatch;
 
 /// Constants of Adam; the learning rate is given at each step, because it follows a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,16 +56,8 @@ impl Adam {
         dispatch(
             #[inline(always)]
             || {
-                let (p, p_rest) = parameters.as_chunks_mut::<LANES>();
-                let (g, g_rest) = gradients.as_chunks::<LANES>();
-                let (m, m_rest) = mean.as_chunks_mut::<LANES>();
-                let (v, v_rest) = square.as_chunks_mut::<LANES>();
-                for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
-                    for lane in 0..LANES {
-                        pull.on(&mut p[lane], g[lane], &mut m[lane], &mut v[lane]);
-                    }
-                }
-                for (((p, g), m), v) in p_rest.iter_mut().zip(g_rest).zip(m_rest).zip(v_rest) {
+                let moments = mean.iter_mut().zip(square);
+                for ((p, g), (m, v)) in parameters.iter_mut().zip(gradients).zip(moments) {
                     pull.on(p, *g, m, v);
                 }
             },

@@ -3,7 +3,7 @@
 use super::eight_choices::{Eight, EightChoices};
 use super::{Activations, Batch, Half, Sums};
 use crate::net::exp;
-use crate::net::kernels::LANES;
+use crate::net::kernels::{LANES, dispatch};
 
 /// The loss of one minibatch, all settings resolved.
 pub(super) struct Loss {
@@ -18,8 +18,23 @@ pub(super) struct Loss {
 impl Loss {
     /// Writes the derivatives by the outputs of `actor` and `critic`, both after a forward pass on the
     /// samples `chosen`, and adds the losses to `sums`. Eight samples go side by side.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn write(
+        &self,
+        batch: &Batch,
+        chosen: &[usize],
+        rooms: (&mut Activations, &mut Activations),
+        choices: &mut EightChoices,
+        sums: &mut Sums,
+    ) {
+        dispatch(
+            #[inline(always)]
+            || self.write_inline(batch, chosen, rooms, choices, sums),
+        );
+    }
+
+    #[inline(always)]
+    fn write_inline(
         &self,
         batch: &Batch,
         chosen: &[usize],
