@@ -10,6 +10,8 @@
 
 mod adam;
 mod elementary;
+#[cfg(target_arch = "x86_64")]
+mod flip;
 mod initial;
 pub(crate) mod kernels;
 

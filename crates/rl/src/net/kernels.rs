@@ -187,19 +187,26 @@ fn outer_block<const M: usize, const N: usize>(
 }
 
 #[inline(always)]
-fn block<const N: usize>(row: &[f32], start: usize) -> [f32; N] {
+pub(super) fn block<const N: usize>(row: &[f32], start: usize) -> [f32; N] {
     *row[start..].first_chunk().expect("rows are padded to whole blocks")
 }
 
 #[inline(always)]
-fn store<const N: usize>(row: &mut [f32], start: usize, sums: [f32; N]) {
+pub(super) fn store<const N: usize>(row: &mut [f32], start: usize, sums: [f32; N]) {
     row[start..start + N].copy_from_slice(&sums);
 }
 
-/// `out = bT`, with `b` of `depth x width`. One number at a time: what compilers make of square tiles takes
-/// twice as long.
+/// `out = bT`, with `b` of `depth x width`, both multiples of [`LANES`].
 #[inline(never)]
 pub(crate) fn transpose(b: &[f32], width: usize, out: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        return pulp::Simd::vectorize(
+            simd,
+            #[inline(always)]
+            || super::flip::transpose(simd, b, width, out),
+        );
+    }
     let depth = b.len() / width;
     for (index, row) in b.chunks_exact(width).enumerate() {
         for (x, column) in row.iter().zip(out.chunks_exact_mut(depth)) {
