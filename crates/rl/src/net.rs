@@ -15,6 +15,7 @@ mod flip;
 mod initial;
 pub(crate) mod kernels;
 
+pub(crate) use adam::clip_factor;
 pub use adam::{Adam, AdamSettings};
 pub use elementary::{exp, ln, tanh};
 pub use initial::Initial;

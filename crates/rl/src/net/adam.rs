@@ -65,6 +65,12 @@ impl Adam {
     }
 }
 
+/// What to multiply gradients with whose squares add up to `squares`, so that none is longer than `longest`.
+pub(crate) fn clip_factor(longest: Option<f32>, squares: f32) -> f32 {
+    let longest = longest.unwrap_or(f32::INFINITY);
+    (longest / (squares.sqrt() + 1e-6)).min(1.0)
+}
+
 /// The constants of one step.
 #[derive(Clone, Copy)]
 struct Pull {
@@ -89,6 +95,13 @@ impl Pull {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_gradients_are_cut_and_short_ones_left() {
+        assert!((clip_factor(Some(0.5), 4.0) - 0.25).abs() < 1e-6);
+        assert_eq!(clip_factor(Some(0.5), 0.04), 1.0);
+        assert_eq!(clip_factor(None, 1e9), 1.0);
+    }
 
     #[test]
     fn the_first_step_is_the_rate_whatever_the_gradient() {

@@ -128,17 +128,6 @@ pub(super) fn centre_and_scale(batch: &Batch, chosen: &[usize]) -> (f32, f32) {
     (mean, 1.0 / (square.sqrt() + 1e-8))
 }
 
-/// Brings all numbers to mean 0 and deviation 1.
-pub(super) fn standardise(numbers: &mut [f32]) {
-    #[expect(clippy::cast_precision_loss, reason = "a rollout has far fewer than 2^52 steps")]
-    let count = numbers.len() as f64;
-    let mean = numbers.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
-    let square = numbers.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
-    let scale = 1.0 / (square.sqrt() + 1e-8);
-    #[expect(clippy::cast_possible_truncation, reason = "advantages are f32")]
-    numbers.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * scale) as f32);
-}
-
 /// Values of all rows, in blocks that fit the critic's room.
 pub(super) fn value_rows(critic: &mut Half, rows: &[f32], values: &mut Vec<f32>) {
     values.clear();
