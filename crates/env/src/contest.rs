@@ -35,12 +35,12 @@ pub struct Plan {
 impl Plan {
     /// Five seeds.
     pub fn full(threads: usize) -> Self {
-        Self { iterations: 200, evaluate_every: 10, first_seed: 1, seeds: 5, threads }
+        Self { iterations: 60, evaluate_every: 10, first_seed: 1, seeds: 5, threads }
     }
 
     /// The same page in a fraction of the time.
     pub fn quick(threads: usize) -> Self {
-        Self { iterations: 20, seeds: 2, ..Self::full(threads) }
+        Self { iterations: 10, seeds: 2, ..Self::full(threads) }
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// First seed; settings were tuned on seeds above 100
     #[arg(long, value_name = "N", default_value_t = 1)]
     first_seed: u64,
-    /// Iterations of each training [default: 200, or 20 with --quick]
+    /// Iterations of each training [default: 60, or 10 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
     /// Threads, all cores by default; the numbers do not depend on it
