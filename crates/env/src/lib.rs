@@ -18,10 +18,12 @@
 //! | how latency is counted, waiting calls included | [`meter`] |
 //! | which functions and hours are for training, which for testing | [`windfall_rl::Split`], [`pattern`] |
 //! | where an objective comes from | [`knee`] |
+//! | PPO beside the classic policies, on the test part | [`contest`] |
 //! | environments by name | [`ENTRIES`] |
 
 mod chain;
 pub mod classic;
+pub mod contest;
 mod entries;
 pub mod knee;
 pub mod meter;

@@ -14,6 +14,7 @@
 //! | networks, gradients, Adam | [`net`] |
 //! | a trained policy without allocation | [`policy`] |
 //! | files | [`checkpoint`] |
+//! | mean and spread over seeds | [`spread`] |
 //! | an algorithm or an environment by its name | [`any_learner`], [`catalogue`] |
 //! | an environment for other languages | [`conversation`] |
 //!
@@ -40,6 +41,7 @@ pub mod random;
 pub mod replay;
 pub mod rollout;
 pub mod schedule;
+pub mod spread;
 pub mod toy;
 pub mod training;
 
@@ -49,3 +51,4 @@ pub use checkpoint::{Checkpoint, CheckpointError};
 pub use env::{End, Environment, Feature, Spec, Step, VectorEnv};
 pub use learner::{IterationReport, Learner};
 pub use policy::{Decide, NetworkPolicy, ScorePolicy, evaluate};
+pub use spread::Spread;

@@ -10,14 +10,20 @@
 
 mod adam;
 mod elementary;
+#[cfg(target_arch = "x86_64")]
+mod flip;
 mod initial;
 pub(crate) mod kernels;
 
+pub(crate) use adam::clip_factor;
 pub use adam::{Adam, AdamSettings};
 pub use elementary::{exp, ln, tanh};
 pub use initial::Initial;
 
-use kernels::{dispatch, padded, product, product_of_columns, sum_of_rows, tanh_all, transpose};
+use kernels::{
+    padded, product, product_of_columns, product_plus, sum_of_rows, tanh_all, through_tanh,
+    transpose,
+};
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
@@ -164,16 +170,7 @@ impl Mlp {
     /// # Panics
     ///
     /// If `input` is no whole number of rows or has more than `into` has room for.
-    #[inline]
     pub fn forward(&self, input: &[f32], into: &mut Activations) {
-        dispatch(
-            #[inline(always)]
-            || self.forward_inline(input, into),
-        );
-    }
-
-    #[inline(always)]
-    pub(crate) fn forward_inline(&self, input: &[f32], into: &mut Activations) {
         let batch = input.len() / self.shape.inputs;
         assert_eq!(batch * self.shape.inputs, input.len(), "input must be whole rows");
         into.batch = batch;
@@ -182,7 +179,7 @@ impl Mlp {
             let below = before.last().map_or(input, |below| &below[..batch * layer.depth]);
             let out = &mut rest[0][..batch * layer.width];
             let (weight, bias) = (layer.weight(&self.parameters), layer.bias(&self.parameters));
-            product(below, layer.depth, weight, Some(bias), out);
+            product_plus(below, layer.depth, weight, bias, out);
             if index + 1 < self.layers.len() {
                 match self.shape.activation {
                     Activation::Tanh => tanh_all(out),
@@ -195,19 +192,6 @@ impl Mlp {
     /// Writes the gradients of the loss by all parameters, given the derivatives by the
     /// outputs in `passed` (see [`Activations::output_delta`]) and the input of the forward pass.
     pub fn backward(&self, input: &[f32], passed: &mut Activations, gradients: &mut [f32]) {
-        dispatch(
-            #[inline(always)]
-            || self.backward_inline(input, passed, gradients),
-        );
-    }
-
-    #[inline(always)]
-    pub(crate) fn backward_inline(
-        &self,
-        input: &[f32],
-        passed: &mut Activations,
-        gradients: &mut [f32],
-    ) {
         let batch = passed.batch;
         for (index, layer) in self.layers.iter().enumerate().rev() {
             let (deltas_below, delta) = passed.deltas.split_at_mut(index);
@@ -223,12 +207,9 @@ impl Mlp {
             let delta_below = &mut delta_below[..batch * layer.depth];
             let flipped = &mut passed.transposed[..layer.depth * layer.width];
             transpose(layer.weight(&self.parameters), layer.width, flipped);
-            product(delta, layer.width, flipped, None, delta_below);
+            product(delta, layer.width, flipped, delta_below);
             match self.shape.activation {
-                // d tanh(s) / ds = 1 - tanh(s)^2
-                Activation::Tanh => delta_below.iter_mut().zip(below).for_each(|(delta, y)| {
-                    *delta *= 1.0 - y * y;
-                }),
+                Activation::Tanh => through_tanh(delta_below, below),
                 Activation::Relu => delta_below.iter_mut().zip(below).for_each(|(delta, y)| {
                     *delta = if *y > 0.0 { *delta } else { 0.0 };
                 }),
@@ -277,22 +258,13 @@ impl Mlp {
 
     /// The bare matrix products of one forward and one backward pass, and nothing else: what an update
     /// cannot do without. For benchmarks.
-    pub fn bare_products(&self, input: &[f32], passed: &mut Activations, gradients: &mut [f32]) {
-        dispatch(
-            #[inline(always)]
-            || self.bare_products_inline(input, passed, gradients),
-        );
-    }
-
-    #[inline(always)]
-    fn bare_products_inline(&self, input: &[f32], passed: &mut Activations, out: &mut [f32]) {
+    pub fn bare_products(&self, input: &[f32], passed: &mut Activations, out: &mut [f32]) {
         let batch = input.len() / self.shape.inputs;
         for (index, layer) in self.layers.iter().enumerate() {
             let (before, rest) = passed.results.split_at_mut(index);
             let below = before.last().map_or(input, |below| &below[..batch * layer.depth]);
-            let weight = layer.weight(&self.parameters);
-            let result = &mut rest[0][..batch * layer.width];
-            product(below, layer.depth, weight, None, result);
+            let out = &mut rest[0][..batch * layer.width];
+            product(below, layer.depth, layer.weight(&self.parameters), out);
         }
         for (index, layer) in self.layers.iter().enumerate().rev() {
             let (deltas_below, delta) = passed.deltas.split_at_mut(index);
@@ -303,7 +275,7 @@ impl Mlp {
             product_of_columns(below, layer.depth, delta, layer.width, own);
             if let Some(delta_below) = deltas_below.last_mut() {
                 let flipped = &passed.transposed[..layer.depth * layer.width];
-                product(delta, layer.width, flipped, None, &mut delta_below[..batch * layer.depth]);
+                product(delta, layer.width, flipped, &mut delta_below[..batch * layer.depth]);
             }
         }
     }

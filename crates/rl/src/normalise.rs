@@ -95,6 +95,17 @@ impl Scaling {
     }
 }
 
+/// Brings all numbers to mean 0 and deviation 1.
+pub(crate) fn standardise(numbers: &mut [f32]) {
+    #[expect(clippy::cast_precision_loss, reason = "a rollout has far fewer than 2^52 steps")]
+    let count = numbers.len() as f64;
+    let mean = numbers.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
+    let square = numbers.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
+    let scale = 1.0 / (square.sqrt() + 1e-8);
+    #[expect(clippy::cast_possible_truncation, reason = "rows are f32")]
+    numbers.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * scale) as f32);
+}
+
 /// Scales rewards by the spread of the discounted return they add up to, one running return per
 /// environment. The mean is left alone: shifting rewards would change what is worth doing.
 #[derive(Clone, Debug, PartialEq)]

@@ -32,6 +32,14 @@ impl Draw {
         ((u128::from(self.0.next_u64()) * count as u128) >> 64) as usize
     }
 
+    /// The place of one of those allowed, each with the same probability; the first if none is.
+    pub fn among(&mut self, allowed: &[bool]) -> usize {
+        let count = allowed.iter().filter(|allowed| **allowed).count();
+        let chosen = self.below(count.max(1));
+        let mut places = (0..allowed.len()).filter(|place| allowed[*place]);
+        places.nth(chosen).unwrap_or(0)
+    }
+
     /// Normal with mean 0 and variance 1 (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * libm::log(1.0 - self.unit())).sqrt();

@@ -147,10 +147,7 @@ impl Random {
 
 impl Decide for Random {
     fn decide(&mut self, _observation: &[f32], allowed: &[bool]) -> usize {
-        let count = allowed.iter().filter(|allowed| **allowed).count();
-        let chosen = self.0.below(count.max(1));
-        let mut places = (0..allowed.len()).filter(|place| allowed[*place]);
-        places.nth(chosen).unwrap_or(0)
+        self.0.among(allowed)
     }
 }
 

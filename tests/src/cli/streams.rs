@@ -25,6 +25,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "reproduce ece471",
     "reproduce knative-concurrency",
     "reproduce faasrm",
+    "reproduce scaling",
     "reproduce simppo",
     "conformance",
     "train",

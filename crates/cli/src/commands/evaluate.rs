@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use windfall_core::Seed;
 use windfall_rl::training::{Evaluation, Random, play};
-use windfall_rl::{Decide, Split};
+use windfall_rl::{Decide, Split, Spread};
 
 use crate::arguments::{Format, Part, seeds};
 use crate::commands::policy;
@@ -115,10 +115,7 @@ fn classic(id: &str, split: Split, seeds: &[u64]) -> BTreeMap<&'static str, Row>
 
 fn summary(found: &[Evaluation]) -> Row {
     let means: Vec<f64> = found.iter().map(|one| one.mean).collect();
-    let Evaluation { mean, .. } = Evaluation::of(&means);
-    #[expect(clippy::cast_precision_loss, reason = "seeds are few")]
-    let free = (means.len().max(2) - 1) as f64;
-    let sd = (means.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / free).sqrt();
+    let Spread { mean, sd, .. } = Spread::of(&means);
     Row {
         mean,
         sd,

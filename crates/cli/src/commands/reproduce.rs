@@ -1,9 +1,10 @@
-//! `windfall reproduce`: published systems and their numbers, one file each. Every one runs its experiment,
+//! `windfall reproduce`: published systems and our own experiments, one file each. Every one runs its experiment,
 //! prints a table, and leaves a page and the numbers behind it.
 
 mod ece471;
 mod faasrm;
 mod knative_concurrency;
+mod scaling;
 mod simppo;
 
 use std::path::PathBuf;
@@ -37,6 +38,8 @@ enum Command {
     Faasrm(faasrm::Arguments),
     /// Knative's concurrency limit, found by load tests
     KnativeConcurrency(knative_concurrency::Arguments),
+    /// Our own scaling environment: PPO beside classic policies on functions and hours it has not seen
+    Scaling(scaling::Arguments),
     /// Many agents on shared nodes: training, online performance, growth to 110 functions, faults, chains
     Simppo(simppo::Arguments),
 }
@@ -89,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::KnativeConcurrency(arguments) => {
             knative_concurrency::run(arguments).map(|()| ExitCode::SUCCESS)
         }
+        Command::Scaling(arguments) => scaling::run(arguments).map(|()| ExitCode::SUCCESS),
         Command::Simppo(arguments) => simppo::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }

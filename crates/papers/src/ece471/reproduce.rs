@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_rl::Spread;
 use windfall_rl::algorithms::dqn::Dqn;
 use windfall_rl::algorithms::ppo::Ppo;
 use windfall_rl::algorithms::q_learning::QLearning;
@@ -14,7 +15,7 @@ use windfall_rl::policy::evaluate;
 mod bands;
 mod continuing;
 mod designs;
-pub use bands::{Band, Spread, bands};
+pub use bands::{Band, bands};
 pub use continuing::{Continued, Duel, continued, duel};
 pub use designs::{DesignResult, train_design};
 
@@ -328,9 +329,7 @@ pub fn run(
     let curves = workers.map(&seeds, |seed| train(plan, experiment, *seed, progress).1);
     let last = |curve: &Vec<Point>| curve.last().and_then(|point| point.greedy).unwrap_or(f64::NAN);
     let finals: Vec<f64> = curves.iter().map(last).collect();
-    let count = f64::from(u32::try_from(finals.len()).unwrap_or(u32::MAX));
-    let mean = finals.iter().sum::<f64>() / count;
-    let square = finals.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+    let Spread { mean, sd, low, high } = Spread::of(&finals);
     let late = curves.iter().flatten().filter(|point| point.iteration * 2 > experiment.iterations);
     AlgorithmResult {
         name: experiment.name(),
@@ -340,9 +339,9 @@ pub fn run(
         steps: curves.first().and_then(|curve| curve.last()).map_or(0, |point| point.steps),
         seeds: plan.seeds,
         mean,
-        sd: (square / (count - 1.0).max(1.0)).sqrt(),
-        min: finals.iter().copied().fold(f64::INFINITY, f64::min),
-        max: finals.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        sd,
+        min: low,
+        max: high,
         worst_late: late.filter_map(|point| point.greedy).fold(f64::INFINITY, f64::min),
         finals,
         reached: curves.iter().map(|curve| Reached::of(curve)).collect(),

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
 use crate::categorical::best;
-use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header, Tensor};
+use crate::checkpoint::{Checkpoint, CheckpointError, Header, Tensor};
 use crate::env::{End, Environment};
 use crate::learner::{IterationReport, Learner, Tally};
 use crate::net::kernels::sum_of_squares;
-use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape};
+use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape, clip_factor};
 use crate::normalise::{Moments, Scaling};
 use crate::player::Player;
 use crate::policy::{Decide, NetworkPolicy};
@@ -156,9 +156,7 @@ impl<E: Environment> Dqn<E> {
         let now = allowed(&self.player, self.settings.masks);
         let observation = self.player.observation().to_vec();
         let action = if draw.unit_f32() < epsilon {
-            let count = now.iter().filter(|allowed| **allowed).count();
-            let mut choices = (0..now.len()).filter(|action| now[*action]);
-            choices.nth(draw.below(count)).expect("at least one action is allowed")
+            draw.among(&now)
         } else {
             let row = &mut self.rows[0][..observation.len()];
             scaling.apply(&observation, row);
@@ -217,8 +215,7 @@ impl<E: Environment> Dqn<E> {
             total += f64::from(loss * share);
         }
         self.network.backward(&self.rows[0], here, &mut self.gradients);
-        let longest = self.settings.max_gradient_norm.unwrap_or(f32::INFINITY);
-        let scale = (longest / (sum_of_squares(&self.gradients).sqrt() + 1e-6)).min(1.0);
+        let scale = clip_factor(self.settings.max_gradient_norm, sum_of_squares(&self.gradients));
         self.adam.step(self.network.parameters_mut(), &self.gradients, rate, scale);
         total
     }
@@ -320,16 +317,10 @@ impl<E: Environment> Learner for Dqn<E> {
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        let mut checkpoint = Checkpoint::new(Header {
-            format: FORMAT.to_owned(),
-            algorithm: NAME.to_owned(),
-            environment: self.player.environment().spec().clone(),
-            network: Some(self.network.shape().clone()),
-            seed: self.seed,
-            iteration: self.iteration,
-            steps: self.steps,
-            settings: serde_json::json!(self.settings),
-        });
+        let spec = self.player.environment().spec();
+        let done = (self.iteration, self.steps);
+        let header = Header::new(NAME, spec, Some(self.network.shape()), self.seed, done);
+        let mut checkpoint = Checkpoint::new(header.with_settings(&self.settings));
         checkpoint.put_learning("actor", &self.network, &self.adam);
         checkpoint.put_network("target", &self.target);
         checkpoint.put_moments("observations", &self.observations);

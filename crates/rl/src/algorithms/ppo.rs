@@ -18,12 +18,11 @@ use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
 use crate::advantages::{StepEnd, ValuedStep, advantages};
-use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header, Tensor};
+use crate::checkpoint::{Checkpoint, CheckpointError, Header, Tensor};
 use crate::env::{End, Environment, Spec};
 use crate::learner::{IterationReport, Learner, Tally};
-use crate::net::kernels::{dispatch, sum_of_squares};
 use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape};
-use crate::normalise::{Moments, RewardScaling};
+use crate::normalise::{Moments, RewardScaling, standardise};
 use crate::parallel::Workers;
 use crate::policy::{Decide, NetworkPolicy};
 use crate::random::Draw;
@@ -275,9 +274,7 @@ impl<E: Environment> Ppo<E> {
         checkpoint.take_moments("observations", &mut ppo.observations)?;
         checkpoint.take_moments("rewards", &mut ppo.rewards.moments)?;
         ppo.rewards.returns = checkpoint.doubles("rewards.returns", ppo.tracks.len())?.to_vec();
-        for (index, track) in ppo.tracks.iter_mut().enumerate() {
-            checkpoint.take_player(index, &mut track.player)?;
-        }
+        checkpoint.take_players(&mut ppo.tracks)?;
         Ok(ppo)
     }
 
@@ -426,38 +423,10 @@ impl<E: Environment> Ppo<E> {
         for (row, place) in input.chunks_exact_mut(features).zip(chosen) {
             row.copy_from_slice(&self.batch.rows[place * features..(place + 1) * features]);
         }
-        let input = &*input;
-        let loss = Loss {
-            clip: self.settings.clip,
-            value_clip: self.settings.value_clip,
-            value_weight: self.settings.value_weight,
-            entropy: self.settings.entropy.at(self.iteration, self.settings.iterations),
-            advantages: match self.settings.advantage_normalisation {
-                AdvantageNormalisation::Minibatch => centre_and_scale(&self.batch, chosen),
-                AdvantageNormalisation::None | AdvantageNormalisation::Batch => (0.0, 1.0),
-            },
-        };
-        let (actor, critic, batch) = (&mut self.actor, &mut self.critic, &self.batch);
-        let choices = &mut self.choices;
-        let squares = dispatch(
-            #[inline(always)]
-            || {
-                actor.network.forward_inline(input, &mut actor.room);
-                critic.network.forward_inline(input, &mut critic.room);
-                loss.write(batch, chosen, (&mut actor.room, &mut critic.room), choices, sums);
-                let mut squares = 0.0;
-                for half in [&mut *actor, &mut *critic] {
-                    half.network.backward_inline(input, &mut half.room, &mut half.gradients);
-                    squares += sum_of_squares(&half.gradients);
-                }
-                squares
-            },
-        );
-        let longest = self.settings.max_gradient_norm.unwrap_or(f32::INFINITY);
-        let scale = (longest / (squares.sqrt() + 1e-6)).min(1.0);
-        let rate = self.learning_rate();
-        self.actor.step(rate, scale);
-        self.critic.step(rate, scale);
+        let (settings, iteration) = (&self.settings, self.iteration);
+        let descent = Descent { settings, iteration, batch: &self.batch, chosen };
+        let (actor, critic) = (&mut self.actor, &mut self.critic);
+        descent.step((actor, input), (critic, input), &mut self.choices, sums);
     }
 
     /// The networks of one gradient step, for benchmarks: actor, critic and the input of a minibatch.
@@ -471,11 +440,13 @@ impl<E: Environment> Ppo<E> {
 }
 
 mod agent;
+mod descent;
 mod eight_choices;
 mod loss;
 pub use agent::{Learned, PpoAgent, Segment};
+use descent::Descent;
 use eight_choices::EightChoices;
-use loss::{Loss, centre_and_scale, standardise, value_rows};
+use loss::value_rows;
 
 impl<E: Environment> Learner for Ppo<E> {
     fn iterate(&mut self) -> IterationReport {
@@ -496,16 +467,10 @@ impl<E: Environment> Learner for Ppo<E> {
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        let mut checkpoint = Checkpoint::new(Header {
-            format: FORMAT.to_owned(),
-            algorithm: NAME.to_owned(),
-            environment: self.spec.clone(),
-            network: Some(self.actor.network.shape().clone()),
-            seed: self.seed,
-            iteration: self.iteration,
-            steps: self.steps,
-            settings: serde_json::json!(self.settings),
-        });
+        let done = (self.iteration, self.steps);
+        let header =
+            Header::new(NAME, &self.spec, Some(self.actor.network.shape()), self.seed, done);
+        let mut checkpoint = Checkpoint::new(header.with_settings(&self.settings));
         checkpoint.put_learning("actor", &self.actor.network, &self.actor.adam);
         checkpoint.put_learning("critic", &self.critic.network, &self.critic.adam);
         if self.settings.average.is_some() {
@@ -514,9 +479,7 @@ impl<E: Environment> Learner for Ppo<E> {
         checkpoint.put_moments("observations", &self.observations);
         checkpoint.put_moments("rewards", &self.rewards.moments);
         checkpoint.put("rewards.returns", Tensor::F64(self.rewards.returns.clone()));
-        for (index, track) in self.tracks.iter().enumerate() {
-            checkpoint.put_player(index, &track.player);
-        }
+        checkpoint.put_players(&self.tracks);
         checkpoint
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
 use crate::categorical::best;
-use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header, Tensor};
+use crate::checkpoint::{Checkpoint, CheckpointError, Header, Tensor};
 use crate::env::{End, Environment};
 use crate::learner::{IterationReport, Learner, Tally};
 use crate::player::Player;
@@ -110,9 +110,7 @@ impl<E: Environment> QLearning<E> {
         let cell = self.table.grid.cell(self.player.observation());
         tally.rows(self.player.observation());
         let action = if draw.unit_f32() < epsilon {
-            let count = allowed.iter().filter(|allowed| **allowed).count();
-            let mut choices = (0..allowed.len()).filter(|action| allowed[*action]);
-            choices.nth(draw.below(count)).expect("at least one action is allowed")
+            draw.among(&allowed)
         } else {
             best(self.values(cell), &allowed)
         };
@@ -164,16 +162,10 @@ impl<E: Environment> Learner for QLearning<E> {
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        let mut checkpoint = Checkpoint::new(Header {
-            format: FORMAT.to_owned(),
-            algorithm: NAME.to_owned(),
-            environment: self.player.environment().spec().clone(),
-            network: None,
-            seed: self.seed,
-            iteration: self.iteration,
-            steps: self.steps,
-            settings: serde_json::json!(self.settings),
-        });
+        let spec = self.player.environment().spec();
+        let done = (self.iteration, self.steps);
+        let header = Header::new(NAME, spec, None, self.seed, done);
+        let mut checkpoint = Checkpoint::new(header.with_settings(&self.settings));
         checkpoint.put_player(0, &self.player);
         let values = &self.table.values;
         let cells = values.keys().map(|cell| cell.cast_signed()).collect();

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
 use crate::categorical::Choice;
-use crate::checkpoint::{Checkpoint, CheckpointError, FORMAT, Header};
+use crate::checkpoint::{Checkpoint, CheckpointError, Header};
 use crate::env::Environment;
 use crate::learner::{IterationReport, Learner, Tally};
 use crate::net::kernels::sum_of_squares;
-use crate::net::{Activation, Adam, AdamSettings, Initial, Mlp, Shape};
-use crate::normalise::Moments;
+use crate::net::{Activation, Adam, AdamSettings, Initial, Mlp, Shape, clip_factor};
+use crate::normalise::{Moments, standardise};
 use crate::parallel::Workers;
 use crate::policy::{Decide, NetworkPolicy};
 use crate::rollout::{Behaviour, Track, collect, tracks};
@@ -150,9 +150,7 @@ impl<E: Environment> Reinforce<E> {
         checkpoint.take_learning("actor", &mut own.actor, &mut own.actor_adam)?;
         checkpoint.take_learning("baseline", &mut own.baseline, &mut own.baseline_adam)?;
         checkpoint.take_moments("observations", &mut own.observations)?;
-        for (index, track) in own.tracks.iter_mut().enumerate() {
-            checkpoint.take_player(index, &mut track.player)?;
-        }
+        checkpoint.take_players(&mut own.tracks)?;
         Ok(own)
     }
 
@@ -224,8 +222,7 @@ impl<E: Environment> Reinforce<E> {
     }
 
     fn scale(&self, gradients: &[f32]) -> f32 {
-        let longest = self.settings.max_gradient_norm.unwrap_or(f32::INFINITY);
-        (longest / (sum_of_squares(gradients).sqrt() + 1e-6)).min(1.0)
+        clip_factor(self.settings.max_gradient_norm, sum_of_squares(gradients))
     }
 }
 
@@ -238,14 +235,6 @@ fn discounted(rewards: &[f32], discount: f32, is_over: impl Fn(usize) -> bool) -
         *reward = later;
     }
     returns
-}
-
-fn standardise(numbers: &mut [f32]) {
-    let mut moments = Moments::new(1);
-    moments.observe(numbers);
-    let (mean, scale) = (moments.mean[0], 1.0 / moments.deviation(0));
-    #[expect(clippy::cast_possible_truncation, reason = "advantages are f32")]
-    numbers.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * scale) as f32);
 }
 
 impl<E: Environment> Learner for Reinforce<E> {
@@ -283,22 +272,14 @@ impl<E: Environment> Learner for Reinforce<E> {
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        let mut checkpoint = Checkpoint::new(Header {
-            format: FORMAT.to_owned(),
-            algorithm: NAME.to_owned(),
-            environment: self.tracks[0].player.environment().spec().clone(),
-            network: Some(self.actor.shape().clone()),
-            seed: self.seed,
-            iteration: self.iteration,
-            steps: self.steps,
-            settings: serde_json::json!(self.settings),
-        });
+        let spec = self.tracks[0].player.environment().spec();
+        let done = (self.iteration, self.steps);
+        let header = Header::new(NAME, spec, Some(self.actor.shape()), self.seed, done);
+        let mut checkpoint = Checkpoint::new(header.with_settings(&self.settings));
         checkpoint.put_learning("actor", &self.actor, &self.actor_adam);
         checkpoint.put_learning("baseline", &self.baseline, &self.baseline_adam);
         checkpoint.put_moments("observations", &self.observations);
-        for (index, track) in self.tracks.iter().enumerate() {
-            checkpoint.put_player(index, &track.player);
-        }
+        checkpoint.put_players(&self.tracks);
         checkpoint
     }
 }

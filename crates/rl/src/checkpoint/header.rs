@@ -33,6 +33,31 @@ pub struct Header {
 }
 
 impl Header {
+    /// Of a learner at `done` iterations and environment steps, its settings still missing.
+    pub(crate) fn new(
+        algorithm: &str,
+        environment: &Spec,
+        network: Option<&Shape>,
+        seed: Seed,
+        done: (u64, u64),
+    ) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            algorithm: algorithm.to_owned(),
+            environment: environment.clone(),
+            network: network.cloned(),
+            seed,
+            iteration: done.0,
+            steps: done.1,
+            settings: serde_json::Value::Null,
+        }
+    }
+
+    /// The same with all settings of the algorithm.
+    pub(crate) fn with_settings(self, settings: &impl Serialize) -> Self {
+        Self { settings: serde_json::json!(settings), ..self }
+    }
+
     pub(super) fn parse(text: &str) -> Result<Self, CheckpointError> {
         let damaged = |error: serde_json::Error| CheckpointError::Damaged {
             reason: format!("its header does not parse: {error}"),

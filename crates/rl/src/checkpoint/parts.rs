@@ -5,6 +5,7 @@ use crate::env::Environment;
 use crate::net::{Adam, Mlp};
 use crate::normalise::Moments;
 use crate::player::{Place, Player};
+use crate::rollout::Track;
 
 impl Checkpoint {
     /// Stores numbers under a name.
@@ -124,6 +125,22 @@ impl Checkpoint {
         self.put(&format!("{name}.episodes"), Tensor::I64(vec![place.episodes.cast_signed()]));
         self.put(&format!("{name}.memory"), Tensor::I64(place.memory.clone()));
         self.put(&format!("{name}.actions"), Tensor::I64(actions));
+    }
+
+    /// Stores where the players of all tracks are.
+    pub(crate) fn put_players<E: Environment>(&mut self, tracks: &[Track<E>]) {
+        for (index, track) in tracks.iter().enumerate() {
+            self.put_player(index, &track.player);
+        }
+    }
+
+    /// Brings the players of all tracks to where they were.
+    pub(crate) fn take_players<E: Environment>(
+        &self,
+        tracks: &mut [Track<E>],
+    ) -> Result<(), CheckpointError> {
+        let mut all = tracks.iter_mut().enumerate();
+        all.try_for_each(|(index, track)| self.take_player(index, &mut track.player))
     }
 
     /// Brings a player to where it was.

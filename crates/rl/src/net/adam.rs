@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kernels::{LANES, dispatch};
+use super::kernels::dispatch;
 
 /// Constants of Adam; the learning rate is given at each step, because it follows a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,21 +56,19 @@ impl Adam {
         dispatch(
             #[inline(always)]
             || {
-                let (p, p_rest) = parameters.as_chunks_mut::<LANES>();
-                let (g, g_rest) = gradients.as_chunks::<LANES>();
-                let (m, m_rest) = mean.as_chunks_mut::<LANES>();
-                let (v, v_rest) = square.as_chunks_mut::<LANES>();
-                for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
-                    for lane in 0..LANES {
-                        pull.on(&mut p[lane], g[lane], &mut m[lane], &mut v[lane]);
-                    }
-                }
-                for (((p, g), m), v) in p_rest.iter_mut().zip(g_rest).zip(m_rest).zip(v_rest) {
+                let moments = mean.iter_mut().zip(square);
+                for ((p, g), (m, v)) in parameters.iter_mut().zip(gradients).zip(moments) {
                     pull.on(p, *g, m, v);
                 }
             },
         );
     }
+}
+
+/// What to multiply gradients with whose squares add up to `squares`, so that none is longer than `longest`.
+pub(crate) fn clip_factor(longest: Option<f32>, squares: f32) -> f32 {
+    let longest = longest.unwrap_or(f32::INFINITY);
+    (longest / (squares.sqrt() + 1e-6)).min(1.0)
 }
 
 /// The constants of one step.
@@ -97,6 +95,13 @@ impl Pull {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_gradients_are_cut_and_short_ones_left() {
+        assert!((clip_factor(Some(0.5), 4.0) - 0.25).abs() < 1e-6);
+        assert_eq!(clip_factor(Some(0.5), 0.04), 1.0);
+        assert_eq!(clip_factor(None, 1e9), 1.0);
+    }
 
     #[test]
     fn the_first_step_is_the_rate_whatever_the_gradient() {

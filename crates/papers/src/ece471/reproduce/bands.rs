@@ -1,36 +1,9 @@
 //! Curves of several seeds as one: mean and spread at each iteration.
 
 use serde::{Deserialize, Serialize};
+use windfall_rl::Spread;
 
 use super::Point;
-
-/// Numbers of several seeds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    /// Their mean.
-    pub mean: f64,
-    /// Their standard deviation (n - 1).
-    pub sd: f64,
-    /// The lowest.
-    pub low: f64,
-    /// The highest.
-    pub high: f64,
-}
-
-impl Spread {
-    /// Of these; at least one.
-    pub fn of(numbers: &[f64]) -> Self {
-        let count = f64::from(u32::try_from(numbers.len()).unwrap_or(u32::MAX));
-        let mean = numbers.iter().sum::<f64>() / count.max(1.0);
-        let square = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-        Self {
-            mean,
-            sd: (square / (count - 1.0).max(1.0)).sqrt(),
-            low: numbers.iter().copied().fold(f64::INFINITY, f64::min),
-            high: numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        }
-    }
-}
 
 /// All seeds at one iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

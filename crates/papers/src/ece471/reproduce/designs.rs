@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_rl::Spread;
 use windfall_rl::parallel::Workers;
 
-use super::{Algorithm, Experiment, Plan, Progress, Spread, train};
+use super::{Algorithm, Experiment, Plan, Progress, train};
 use crate::ece471::RATES;
 use crate::ece471::environment::{Features, Settings};
 use crate::ece471::exploration::{total, trajectory};

@@ -6,15 +6,15 @@
 
 use windfall_core::Seed;
 
+use super::descent::Descent;
 use super::eight_choices::EightChoices;
-use super::loss::{Loss, centre_and_scale, value_rows};
-use super::{AdvantageNormalisation, Batch, Half, PpoSettings, Sums, standardise};
+use super::loss::value_rows;
+use super::{AdvantageNormalisation, Batch, Half, PpoSettings, Sums};
 use crate::advantages::{StepEnd, ValuedStep, advantages};
 use crate::categorical::Choice;
 use crate::categorical::best;
 use crate::net::Activations;
-use crate::net::kernels::sum_of_squares;
-use crate::normalise::{Moments, Scaling};
+use crate::normalise::{Moments, Scaling, standardise};
 use crate::random::Draw;
 
 /// Consecutive steps of one agent. Where a step was lost, one segment ends and the next begins.
@@ -229,32 +229,10 @@ impl PpoAgent {
         };
         let input = gather(&batch.rows, self.actor.network.shape().inputs);
         let critic_input = gather(critic_rows, self.critic.network.shape().inputs);
-        let iterations = self.settings.iterations;
-        let loss = Loss {
-            clip: self.settings.clip,
-            value_clip: self.settings.value_clip,
-            value_weight: self.settings.value_weight,
-            entropy: self.settings.entropy.at(self.updates, iterations),
-            advantages: match self.settings.advantage_normalisation {
-                AdvantageNormalisation::Minibatch => centre_and_scale(batch, chosen),
-                AdvantageNormalisation::None | AdvantageNormalisation::Batch => (0.0, 1.0),
-            },
-        };
+        let (settings, iteration) = (&self.settings, self.updates);
+        let descent = Descent { settings, iteration, batch, chosen };
         let (actor, critic) = (&mut self.actor, &mut self.critic);
-        actor.network.forward(&input, &mut actor.room);
-        critic.network.forward(&critic_input, &mut critic.room);
-        let rooms = (&mut actor.room, &mut critic.room);
-        loss.write(batch, chosen, rooms, &mut self.choices, sums);
-        let mut squares = 0.0;
-        for (half, input) in [(&mut *actor, &input), (&mut *critic, &critic_input)] {
-            half.network.backward(input, &mut half.room, &mut half.gradients);
-            squares += sum_of_squares(&half.gradients);
-        }
-        let longest = self.settings.max_gradient_norm.unwrap_or(f32::INFINITY);
-        let scale = (longest / (squares.sqrt() + 1e-6)).min(1.0);
-        let rate = self.settings.learning_rate.at(self.updates, iterations);
-        self.actor.step(rate, scale);
-        self.critic.step(rate, scale);
+        descent.step((actor, &input), (critic, &critic_input), &mut self.choices, sums);
     }
 
     /// Bytes of weights, optimiser and room to work in.

@@ -3,7 +3,7 @@
 use super::eight_choices::{Eight, EightChoices};
 use super::{Activations, Batch, Half, Sums};
 use crate::net::exp;
-use crate::net::kernels::LANES;
+use crate::net::kernels::{LANES, dispatch};
 
 /// The loss of one minibatch, all settings resolved.
 pub(super) struct Loss {
@@ -18,8 +18,23 @@ pub(super) struct Loss {
 impl Loss {
     /// Writes the derivatives by the outputs of `actor` and `critic`, both after a forward pass on the
     /// samples `chosen`, and adds the losses to `sums`. Eight samples go side by side.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn write(
+        &self,
+        batch: &Batch,
+        chosen: &[usize],
+        rooms: (&mut Activations, &mut Activations),
+        choices: &mut EightChoices,
+        sums: &mut Sums,
+    ) {
+        dispatch(
+            #[inline(always)]
+            || self.write_inline(batch, chosen, rooms, choices, sums),
+        );
+    }
+
+    #[inline(always)]
+    fn write_inline(
         &self,
         batch: &Batch,
         chosen: &[usize],
@@ -111,17 +126,6 @@ pub(super) fn centre_and_scale(batch: &Batch, chosen: &[usize]) -> (f32, f32) {
     let mean = chosen.iter().map(of).sum::<f32>() / count;
     let square = chosen.iter().map(|place| (of(place) - mean).powi(2)).sum::<f32>() / count;
     (mean, 1.0 / (square.sqrt() + 1e-8))
-}
-
-/// Brings all numbers to mean 0 and deviation 1.
-pub(super) fn standardise(numbers: &mut [f32]) {
-    #[expect(clippy::cast_precision_loss, reason = "a rollout has far fewer than 2^52 steps")]
-    let count = numbers.len() as f64;
-    let mean = numbers.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
-    let square = numbers.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
-    let scale = 1.0 / (square.sqrt() + 1e-8);
-    #[expect(clippy::cast_possible_truncation, reason = "advantages are f32")]
-    numbers.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * scale) as f32);
 }
 
 /// Values of all rows, in blocks that fit the critic's room.

@@ -1,3 +1,4 @@
+use super::loss::Loss;
 use super::*;
 use crate::policy::evaluate;
 use crate::toy::{Corridor, Identity};

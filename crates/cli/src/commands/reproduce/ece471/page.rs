@@ -1,8 +1,9 @@
 //! The page of the reproduction.
 
 use windfall_papers::ece471::baselines::Golden;
-use windfall_papers::ece471::reproduce::{AlgorithmResult, Band, Plan, Reproduction, Spread};
+use windfall_papers::ece471::reproduce::{AlgorithmResult, Band, Plan, Reproduction};
 use windfall_papers::ece471::{Features, optimum};
+use windfall_rl::Spread;
 use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Series, Table};
 use windfall_telemetry::report::ReportContext;
