@@ -6,7 +6,7 @@ mod faasrm;
 mod knative_concurrency;
 mod simppo;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -91,4 +91,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         Command::Simppo(arguments) => simppo::run(arguments).map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// A folder with published data, below `$WINDFALL_DATA`.
+pub(crate) fn data_folder(name: &str) -> PathBuf {
+    let data =
+        std::env::var_os("WINDFALL_DATA").map_or_else(|| "../shared/data".into(), PathBuf::from);
+    Path::new(&data).join(name)
 }

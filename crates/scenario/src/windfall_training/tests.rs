@@ -25,6 +25,21 @@ fn the_search_is_the_same_every_time_and_never_makes_it_worse() {
 }
 
 #[test]
+fn a_search_from_scratch_begins_within_the_ranges() {
+    let start = dials::scratch();
+    assert!(DIALS.iter().all(|dial| (dial.low..=dial.high).contains(&(dial.read)(&start))));
+}
+
+#[test]
+fn dials_have_two_digits_and_stay_within_their_range() {
+    let beta = &DIALS[0];
+    assert_eq!(rounded(0.004_166, beta), 0.0042);
+    assert_eq!(rounded(0.05, beta), beta.high);
+    let seconds = &DIALS[4];
+    assert_eq!((rounded(13.37, seconds), rounded(2.449, seconds)), (13.0, 2.4));
+}
+
+#[test]
 fn a_file_gives_the_same_dials_back_and_others_are_refused() {
     let trained = quick();
     let mut settings = trained.start;

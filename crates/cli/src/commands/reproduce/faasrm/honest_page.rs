@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windfall_scenario::faasrm_training::TrainingPoint;
 use windfall_telemetry::comparison::number::{percent, short};
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Section, Series, Table};
-use windfall_telemetry::{Aggregate, RunDetail};
+use windfall_telemetry::{Aggregate, Comparison, RunDetail};
 
 use super::honest::{Agent, Honest};
 
@@ -70,6 +70,15 @@ pub(super) fn text(honest: &Honest) -> String {
     text += &honest.result.comparison.to_text();
     for gap in &honest.result.gap_closed {
         text += &format!("\ngap closed at load {}: {} %", gap.load, percent(gap.share));
+    }
+    text += "\n";
+    for bar in &honest.result.bars {
+        let holds = if bar.holds { "holds " } else { "MISSED" };
+        text += &format!("\n{holds} load {}: {} ({})", bar.load, bar.promise, bar.measured);
+    }
+    if !honest.result.ablation.is_empty() {
+        text += "\n\nwhat each idea adds (windfall - without one, + with one that was dropped), on part of the hours\n";
+        text += &Comparison::new(honest.result.ablation.clone(), "windfall").to_text();
     }
     let files: Vec<String> =
         honest.agents.iter().map(|agent| agent.file.display().to_string()).collect();
@@ -191,8 +200,7 @@ fn ablation(honest: &Honest) -> Option<Section> {
     if honest.result.ablation.is_empty() {
         return None;
     }
-    let comparison =
-        windfall_telemetry::Comparison::new(honest.result.ablation.clone(), "windfall");
+    let comparison = Comparison::new(honest.result.ablation.clone(), "windfall");
     let columns =
         ["slowdown_p99", "rfet_mean", "harvested_violation_share", "core_seconds_granted"];
     let mut table =
@@ -202,7 +210,8 @@ fn ablation(honest: &Honest) -> Option<Section> {
         cells.extend(columns.map(|key| cell(row, key, key.ends_with("share"))));
         table.rows.push(cells);
     }
-    let lead = "windfall with single ideas switched off.";
+    let lead = "windfall without single ideas (-), and with ones that were dropped (+), on the same calls: the first \
+                hour of the test hours, two seeds.";
     Some(Section::new("What each idea adds", lead).with(Block::Table(table)))
 }
 
