@@ -150,8 +150,8 @@ fn cell(row: &Aggregate, key: &str, is_share: bool) -> Cell {
 }
 
 fn distributions(honest: &Honest) -> Section {
-    let lead = "One seed at each load: the share of calls at most this slow, and at most this long relative to the \
-                user's size.";
+    let lead = "One seed at each load: the share of calls at most this slow, at most this long relative to the user's \
+                size, and at most this long from arrival to end.";
     let mut charts = Vec::new();
     for load in honest.result.comparison.loads() {
         let first = honest
@@ -171,6 +171,8 @@ fn distributions(honest: &Honest) -> Section {
         };
         charts.push(chart(format!("Slowdown at load {load}"), "slowdown", |run| &run.slowdown_cdf));
         charts.push(chart(format!("RFET at load {load}"), "RFET", |run| &run.rfet_cdf));
+        let title = format!("Execution time with waiting at load {load}");
+        charts.push(chart(title, "seconds", |run| &run.latency_cdf));
     }
     Section::new("Honest distributions", lead).with(Block::Charts(charts))
 }
