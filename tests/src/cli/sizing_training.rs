@@ -18,7 +18,8 @@ fn a_fresh_process_gives_the_table_of_the_training() {
         let line = format!("compare --scenario t/test.toml --format csv --out {out}");
         assert_eq!(place.run(&line, &[]).done().stdout, told, "{out}");
     }
-    let one = "compare --scenario t/test.toml --policy t/windfall.safetensors --format csv --out one";
+    let one =
+        "compare --scenario t/test.toml --policy t/windfall.safetensors --format csv --out one";
     let row = place.run(one, &[]).done().stdout;
     let row = row.lines().nth(1).expect("a head and a row");
     assert!(told.lines().any(|line| line == row), "alone it is the same: {row}");

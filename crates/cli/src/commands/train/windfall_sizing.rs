@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
+use windfall_core::Duration;
 use windfall_scenario::Scenario;
 use windfall_scenario::honest_sizing::{HEURISTICS, HonestSizing};
 use windfall_scenario::sweep::Sweep;
@@ -27,7 +28,7 @@ const TEST: &str = "test.toml";
 /// The table of the evaluation.
 const TABLE: &str = "evaluation.csv";
 /// The training hours that every candidate is played on.
-const TRAINING_MINUTES: u32 = 30;
+const TRAINING_MINUTES: u32 = 40;
 
 /// Set the dials of `windfall` from scratch, on functions and hours that no table is about
 ///
@@ -119,7 +120,9 @@ impl Arguments {
     fn training(&self, trace: Option<PathBuf>) -> WindfallTraining {
         let half = HonestSizing { trace, minutes: Some(self.minutes), ..HonestSizing::default() };
         let whole = WindfallTraining::on(half.training_source(), self.seed);
-        let whole = WindfallTraining { threads: self.threads, ..whole };
+        // A quarter of the time for functions to get warm.
+        let warm_up = Duration::from_secs(u64::from(self.minutes) * 15);
+        let whole = WindfallTraining { threads: self.threads, warm_up, ..whole };
         if self.quick {
             let (loads, seeds) = (vec![0.8], vec![self.seed]);
             return WindfallTraining { loads, seeds, steps: vec![2.0], ..whole };
