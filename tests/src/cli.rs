@@ -11,5 +11,6 @@ pub(crate) mod program;
 mod real_data;
 mod reproductions;
 mod round_trip;
+mod sizing_training;
 mod streams;
 mod training;

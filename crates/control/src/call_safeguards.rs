@@ -2,6 +2,7 @@
 
 mod faasrm;
 mod floor;
+mod long_run;
 mod slack_budget;
 mod surges;
 

@@ -92,4 +92,7 @@ fn the_published_table_is_met() {
     let busiest = ["fixed", "greedy-2", "greedy-1", "safeguard-top", "safeguard-bottom"];
     let cores: Vec<f64> = busiest.iter().map(|policy| row(policy).summary.busy_cores_max).collect();
     assert_eq!(cores, [254.0, 183.0, 218.0, 256.0, 141.0]);
+    let best = &row("oracle").summary;
+    assert_eq!(best.calls, 85_470);
+    assert!(best.busy_cores_max > 0.0 && best.busy_cores_max < 254.0, "{}", best.busy_cores_max);
 }

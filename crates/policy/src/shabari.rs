@@ -44,11 +44,11 @@ pub struct ShabariSettings {
 impl Default for ShabariSettings {
     fn default() -> Self {
         Self {
-            cpu_warm_calls: 10,
+            cpu_warm_calls: 5,
             memory_warm_calls: 20,
-            cpu_under: 50.0,
+            cpu_under: 100.0,
             memory_under: 400.0,
-            forgetting: 0.998,
+            forgetting: 0.9995,
         }
     }
 }
@@ -189,7 +189,7 @@ mod tests {
         };
         for n in 0..200 {
             let call = platform.call(&mut shabari, demand(n % 2 == 0));
-            if n < 10 {
+            if n < 5 {
                 assert_eq!(call.first_grant, Allocation::new(4000, 2048));
             }
         }

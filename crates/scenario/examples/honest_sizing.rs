@@ -2,7 +2,7 @@
 //!
 //! `cargo run --profile quick -p windfall-scenario --example honest_sizing -- --trace FOLDER`
 //!
-//! `--train` plays the training half instead (for tuning), `--set TOML` changes dials of `windfall`,
+//! `--train` plays the training half instead (for tuning), `--set TOML` changes dials of `windfall`, or of `--of`,
 //! `--policies`, `--loads`, `--seeds`, `--minutes` restrict what is played.
 
 use std::collections::BTreeMap;
@@ -23,6 +23,7 @@ struct Asked {
     benchmark: HonestSizing,
     is_training: bool,
     settings: String,
+    of: Option<String>,
     policies: Option<Vec<String>>,
 }
 
@@ -64,6 +65,7 @@ fn asked() -> Result<Asked, Anything> {
             "--threads" => asked.benchmark.threads = value()?.parse()?,
             "--minutes" => asked.benchmark.minutes = Some(value()?.parse()?),
             "--set" => asked.settings = value()?.replace(';', "\n"),
+            "--of" => asked.of = Some(value()?),
             "--policies" => asked.policies = Some(list(value()?)),
             "--loads" => {
                 let loads = list(value()?);
@@ -87,7 +89,10 @@ fn play_some(asked: Asked, policies: Vec<String>) -> Result<(), Anything> {
     let trace =
         if asked.is_training { benchmark.training_source() } else { benchmark.test_source() };
     let (loads, seeds) = (benchmark.loads, benchmark.seeds);
-    let policy_settings = BTreeMap::from([("windfall".to_owned(), asked.settings.parse()?)]);
+    let policy_settings = {
+        let of = asked.of.unwrap_or_else(|| "windfall".to_owned());
+        BTreeMap::from([(of, asked.settings.parse()?)])
+    };
     let scenario =
         Scenario { trace, loads, seeds, policies, policy_settings, ..Scenario::default() };
     let played = Sweep { scenario: &scenario, threads: benchmark.threads }.play(&Nobody)?;

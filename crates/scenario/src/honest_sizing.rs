@@ -55,7 +55,7 @@ pub struct HonestSizing {
     pub more_policies: Vec<String>,
     /// Only the first so many minutes of the test hours, for a quick look.
     pub minutes: Option<u32>,
-    /// Whether every idea of `windfall` is also switched off, one by one.
+    /// Whether every idea of `windfall` is also switched off or on, one by one.
     pub with_ablation: bool,
     /// Threads to use at most.
     pub threads: usize,
@@ -91,8 +91,8 @@ pub struct HonestResult {
     pub gap_closed: Vec<GapClosed>,
     /// What was promised, load by load, and whether it holds.
     pub bars: Vec<Bar>,
-    /// `windfall` without single ideas, row names `windfall - <idea>`, with `windfall` itself; empty if
-    /// not asked for.
+    /// `windfall` itself, without single ideas (`- <idea>`) and with ones that were dropped (`+ <idea>`), on
+    /// part of the seeds and hours; empty if not asked for.
     pub ablation: Vec<RunSummary>,
 }
 
@@ -126,6 +126,32 @@ impl HonestSizing {
                 ..AzureLikeSettings::default()
             }),
         }
+    }
+
+    /// The benchmark with these policies as a scenario file: what another process needs to play it again.
+    pub fn scenario_file(&self, policies: &[String]) -> String {
+        let quoted = |text: &str| toml::Value::from(text).to_string();
+        let names: Vec<String> = policies.iter().map(|policy| quoted(policy)).collect();
+        let trace = match self.test_source() {
+            Source::File { path, options } => {
+                let (from, to) = options.window_minutes.unwrap_or(TEST_MINUTES);
+                let path = quoted(&path.display().to_string());
+                format!("path = {path}\nfold = \"test\"\nwindow_minutes = [{from}, {to}]")
+            }
+            Source::AzureLike(settings) => format!(
+                "functions = {}\nminutes = {:?}\nstart_hour = {:?}",
+                settings.functions,
+                settings.duration.as_secs_f64() / 60.0,
+                settings.start_hour
+            ),
+        };
+        format!(
+            "name = \"honest-sizing\"\n\n[trace]\n{trace}\n\n[cluster]\nloads = {:?}\n\n[run]\nseeds = {:?}\n\
+             policies = [{}]\n",
+            self.loads,
+            self.seeds,
+            names.join(", ")
+        )
     }
 
     fn scenario(&self, policies: Vec<String>) -> Scenario {

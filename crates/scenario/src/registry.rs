@@ -154,13 +154,16 @@ pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
 
 /// The slack budget as the policy's dials set it.
 fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
-    let SlackDials { beta, beta_queued, soonest_look_millis, .. } = settings.slack;
+    let SlackDials { beta, beta_queued, beta_long, long_share, soonest_look_millis, .. } =
+        settings.slack;
     let millis = |millis: f64| Duration::from_secs_f64(millis.max(1.0) * 1e-3);
     let usual = SurgeSettings::default();
     let widen = if settings.slack.calibrates { usual.widen } else { 0.0 };
     SlackSettings {
         beta,
         beta_queued,
+        beta_long,
+        long_share,
         max_look: millis(settings.longest_look_millis.max(settings.first_look_millis)),
         soonest_look: millis(soonest_look_millis),
         expects_shortest_run: settings.slack.expects_shortest_run,

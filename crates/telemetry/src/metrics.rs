@@ -98,6 +98,9 @@ pub struct RunDetail {
     /// The same of run times relative to the user's size.
     #[serde(default)]
     pub rfet_cdf: Vec<(f64, f64)>,
+    /// The same of seconds from arrival to end.
+    #[serde(default)]
+    pub latency_cdf: Vec<(f64, f64)>,
     /// The cluster over time.
     pub series: TimeSeries,
     /// The functions that were granted most CPU.
@@ -168,6 +171,7 @@ impl RunMetrics {
             label: label.clone(),
             slowdown_cdf: self.slowdown.cdf(160),
             rfet_cdf: self.relative_run.cdf(160),
+            latency_cdf: self.latency_seconds.cdf(160),
             series: self.series.clone(),
             functions,
             functions_left_out,

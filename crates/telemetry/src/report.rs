@@ -188,6 +188,10 @@ fn first_details(details: &[RunDetail]) -> Value {
             .map(|(x, y)| json!([rounded(*x), y]))
             .collect::<Vec<_>>()
             .into_json();
+        if let Some(page) = value.as_object_mut() {
+            // The page of a comparison does not draw it.
+            page.remove("latency_cdf");
+        }
         value
     });
     Value::Array(all.collect())

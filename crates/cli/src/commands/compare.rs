@@ -30,7 +30,13 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     world: WorldArguments,
     /// Policies to run, e.g. fixed,histogram, or files of checkpoints (.safetensors)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Runs")]
+    #[arg(
+        long,
+        visible_alias = "policy",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        help_heading = "Runs"
+    )]
     policies: Vec<String>,
     /// Loads to run, e.g. 0.5,0.8: what users reserve over what there is
     #[arg(long, value_name = "LOADS", value_delimiter = ',', value_parser = load, help_heading = "Runs")]

@@ -7,7 +7,7 @@ mod knative_concurrency;
 mod scaling;
 mod simppo;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -95,4 +95,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::Scaling(arguments) => scaling::run(arguments).map(|()| ExitCode::SUCCESS),
         Command::Simppo(arguments) => simppo::run(arguments).map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// A folder with published data, below `$WINDFALL_DATA`.
+pub(crate) fn data_folder(name: &str) -> PathBuf {
+    let data =
+        std::env::var_os("WINDFALL_DATA").map_or_else(|| "../shared/data".into(), PathBuf::from);
+    Path::new(&data).join(name)
 }

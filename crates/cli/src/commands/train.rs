@@ -4,13 +4,14 @@ mod curves;
 mod settings;
 mod signals;
 mod studio;
+mod windfall_sizing;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 use windfall_core::Seed;
 use windfall_rl::training::{CurvePoint, Training};
@@ -25,7 +26,10 @@ use studio::{LAST, Studio};
 
 /// What `train` is told.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    search: Option<Search>,
     /// Id of the environment; `windfall env list` describes them
     #[arg(value_name = "ENV", required_unless_present = "resume")]
     id: Option<String>,
@@ -73,6 +77,12 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
+/// What is trained by a search of its own instead of in an environment.
+#[derive(Subcommand)]
+pub(crate) enum Search {
+    WindfallSizing(windfall_sizing::Arguments),
+}
+
 /// How to learn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Algorithm {
@@ -102,6 +112,9 @@ const USUAL_ITERATIONS: u64 = 100;
 const QUICK_ITERATIONS: u64 = 10;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(Search::WindfallSizing(arguments)) = &arguments.search {
+        return windfall_sizing::run(arguments);
+    }
     if arguments.show_settings {
         let Some(id) = &arguments.id else {
             bail!(

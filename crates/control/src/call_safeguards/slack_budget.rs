@@ -42,6 +42,7 @@ use windfall_core::{
     Proposal, RunningCall,
 };
 
+use super::long_run::LongRun;
 use super::surges::{SurgeSettings, Surges};
 use crate::call_loop::SHORTEST_LOOK;
 
@@ -71,6 +72,11 @@ pub struct SlackSettings {
     pub beta: f64,
     /// The share while calls wait for room: the more often they do, the closer to this.
     pub beta_queued: f64,
+    /// The share for calls that have run longer than all but [`long_share`](Self::long_share) of calls do.
+    pub beta_long: f64,
+    /// How many calls count as long. They are few, so that what they lose is out of sight of a p99, and they
+    /// hold a large part of all core-seconds.
+    pub long_share: f64,
     /// A call below its reservation is looked at at least this often.
     pub max_look: Duration,
     /// A look may be brought forward to this to afford a deeper trim.
@@ -106,6 +112,8 @@ impl Default for SlackSettings {
         Self {
             beta: 0.01,
             beta_queued: 0.01,
+            beta_long: 0.01,
+            long_share: 0.003,
             max_look: Duration::from_millis(100),
             soonest_look: Duration::from_millis(100),
             saturated: 0.02,
@@ -132,6 +140,8 @@ pub struct SlackBudget {
     functions: Vec<Known>,
     /// How often calls had to wait lately, 0 to 1.
     price: f64,
+    /// How long only few calls run.
+    long: LongRun,
 }
 
 /// What is known of a function.
@@ -299,13 +309,16 @@ impl SlackBudget {
         }
     }
 
-    /// The share a call may lose now: more while others wait for room.
-    fn beta(&self) -> f64 {
-        self.settings.beta + self.price * (self.settings.beta_queued - self.settings.beta)
+    /// The share a call that has run for `elapsed` may lose now: more while others wait for room, and more if it
+    /// is one of the few that run long.
+    fn beta(&self, elapsed: Duration) -> f64 {
+        let SlackSettings { beta, beta_queued, beta_long, .. } = self.settings;
+        let priced = beta + self.price * (beta_queued - beta);
+        if elapsed.as_secs_f64() > self.long.seconds() { priced.max(beta_long) } else { priced }
     }
 
     fn hold_cpu(&mut self, running: &RunningCall, proposal: &mut Proposal) {
-        let (settings, beta) = (self.settings, self.beta());
+        let (settings, beta) = (self.settings, self.beta(running.elapsed()));
         let known = self.functions.get(running.function.index());
         let shortest = known.and_then(|known| known.shortest);
         let surge = known.and_then(|known| known.surges.as_ref()?.factor());
@@ -403,6 +416,9 @@ impl CallSafeguard for SlackBudget {
         let watched = if self.calls.is_empty() { None } else { self.calls.remove(&outcome.id) };
         let settings = self.settings;
         let learns_surges = settings.preference == Preference::Surges;
+        if !outcome.was_killed && settings.beta_long > settings.beta {
+            self.long.learn(outcome.run().as_secs_f64(), settings.long_share);
+        }
         if outcome.was_killed || !(settings.expects_shortest_run || learns_surges) {
             return;
         }

@@ -62,6 +62,10 @@ pub struct SlackDials {
     pub beta: f64,
     /// That share while calls wait for room.
     pub beta_queued: f64,
+    /// That share for the few calls that run longest.
+    pub beta_long: f64,
+    /// How many calls those are, as a share of all.
+    pub long_share: f64,
     /// A look may be brought forward to this to afford a deeper trim, milliseconds.
     pub soonest_look_millis: f64,
     /// Share of what was taken from a call that its node keeps free for it.
@@ -79,8 +83,10 @@ pub struct SlackDials {
 impl Default for SlackDials {
     fn default() -> Self {
         Self {
-            beta: 0.008,
+            beta: 0.0038,
             beta_queued: 0.016,
+            beta_long: 0.02,
+            long_share: 0.003,
             soonest_look_millis: 5.0,
             reserve: 1.0,
             reserve_seconds: 5.0,

@@ -30,14 +30,21 @@ fn a_short_generated_benchmark_has_every_part() {
 }
 
 #[test]
-fn every_idea_can_be_switched_off() {
-    for idea in IDEAS {
-        let table: toml::Table = idea.off.parse().unwrap();
-        let windfall = crate::registry::entry("windfall").unwrap();
-        assert!(
-            windfall.assemble(&Some(table), windfall_core::Seed::new(1)).is_ok(),
-            "{}",
-            idea.name
-        );
+fn every_idea_but_the_first_changes_the_policy() {
+    let usual = windfall_policy::WindfallSizingSettings::default();
+    for (place, idea) in IDEAS.iter().enumerate() {
+        let mut switched = usual;
+        (idea.switch)(&mut switched);
+        assert_eq!(switched == usual, place == 0, "{}", idea.name);
+    }
+}
+
+#[test]
+fn the_scenario_file_is_the_same_world() {
+    for trace in [None, Some(PathBuf::from("a \"b\" \\ c"))] {
+        let benchmark = HonestSizing { trace, minutes: Some(7), ..HonestSizing::default() };
+        let policies = vec!["fixed".to_owned(), "windfall".to_owned()];
+        let read = Scenario::parse(&benchmark.scenario_file(&policies), "test.toml").unwrap();
+        assert_eq!(read.digest(), benchmark.scenario(policies).digest());
     }
 }

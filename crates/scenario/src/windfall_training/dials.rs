@@ -41,6 +41,7 @@ macro_rules! dials {
 dials! {
     "slack.beta", 0.001, 0.009, slack.beta;
     "slack.beta_queued", 0.001, 0.03, slack.beta_queued;
+    "slack.beta_long", 0.001, 0.03, slack.beta_long;
     "slack.reserve", 0.05, 1.0, slack.reserve;
     "slack.reserve_seconds", 0.2, 60.0, slack.reserve_seconds;
     "slack.soonest_look_millis", 5.0, 40.0, slack.soonest_look_millis;
@@ -49,6 +50,16 @@ dials! {
     "first_look_millis", 5.0, 60.0, first_look_millis;
     "noise_room", 1.0, 4.0, noise_room;
     "first_margin", 0.01, 0.3, first_margin;
+}
+
+/// Where a search from scratch begins: round numbers, in the middle of each range or near it.
+pub(super) fn scratch() -> WindfallSizingSettings {
+    let mut settings = WindfallSizingSettings::default();
+    let first = [0.008, 0.016, 0.01, 0.5, 5.0, 20.0, 40.0, 100.0, 40.0, 2.0, 0.05];
+    for (dial, value) in DIALS.iter().zip(first) {
+        (dial.write)(&mut settings, value);
+    }
+    settings
 }
 
 fn spec() -> Spec {

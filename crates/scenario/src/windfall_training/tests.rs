@@ -1,5 +1,4 @@
 use super::*;
-use windfall_core::Duration;
 use windfall_rl::checkpoint::Tensor;
 use windfall_trace::AzureLikeSettings;
 
@@ -22,6 +21,38 @@ fn the_search_is_the_same_every_time_and_never_makes_it_worse() {
     let kept = first.turns.iter().filter(|turn| turn.kept);
     assert!(kept.clone().all(|turn| turn.cost_after < turn.cost_before));
     assert!(first.turns.len() >= DIALS.len());
+}
+
+#[test]
+fn a_search_from_scratch_begins_within_the_ranges() {
+    let start = dials::scratch();
+    assert!(DIALS.iter().all(|dial| (dial.low..=dial.high).contains(&(dial.read)(&start))));
+}
+
+#[test]
+fn a_p99_above_the_heuristics_is_dear_up_to_a_hundredth() {
+    let row = |slowdown_p99: f64| RunSummary {
+        slowdown_p99,
+        bounded_slowdown_p99: 1.0,
+        core_seconds_granted: 1.3,
+        core_seconds_used: 1.0,
+        ..RunSummary::default()
+    };
+    let dear = |p99: f64, rival: f64| cost_of(&row(p99), rival) - 1.3f64.ln();
+    assert_eq!(dear(1.002, 1.002), 0.0);
+    // 10 x ln(1.0059 / 1.0020), as much as 4 % of all cores.
+    assert!((dear(1.0059, 1.0020) - 0.0388).abs() < 1e-3, "{}", dear(1.0059, 1.0020));
+    assert!((dear(12.0, 10.0) - 0.1).abs() < 1e-9);
+    assert_eq!(dear(5.0, 10.0), 0.0);
+}
+
+#[test]
+fn dials_have_two_digits_and_stay_within_their_range() {
+    let beta = &DIALS[0];
+    assert_eq!(rounded(0.004_166, beta), 0.0042);
+    assert_eq!(rounded(0.05, beta), beta.high);
+    let seconds = &DIALS[4];
+    assert_eq!((rounded(13.37, seconds), rounded(2.449, seconds)), (13.0, 2.4));
 }
 
 #[test]

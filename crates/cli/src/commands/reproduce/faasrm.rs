@@ -5,7 +5,7 @@ mod honest;
 mod honest_page;
 mod page;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -18,7 +18,7 @@ use windfall_papers::faasrm::published::{Reproduction, reproduce};
 use windfall_rl::parallel::Workers;
 use windfall_trace::freyr_sample::{SampledFunction, open_sample};
 
-use super::Delivery;
+use super::{Delivery, data_folder};
 use crate::commands::compare::all_threads;
 use crate::progress;
 
@@ -138,12 +138,6 @@ impl Arguments {
         }
         Ok(Some(folder))
     }
-}
-
-fn data_folder(name: &str) -> PathBuf {
-    let data =
-        std::env::var_os("WINDFALL_DATA").map_or_else(|| "../shared/data".into(), PathBuf::from);
-    Path::new(&data).join(name)
 }
 
 fn play_published(

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windfall_scenario::faasrm_training::TrainingPoint;
 use windfall_telemetry::comparison::number::{percent, short};
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Section, Series, Table};
-use windfall_telemetry::{Aggregate, RunDetail};
+use windfall_telemetry::{Aggregate, Comparison, RunDetail};
 
 use super::honest::{Agent, Honest};
 
@@ -70,6 +70,15 @@ pub(super) fn text(honest: &Honest) -> String {
     text += &honest.result.comparison.to_text();
     for gap in &honest.result.gap_closed {
         text += &format!("\ngap closed at load {}: {} %", gap.load, percent(gap.share));
+    }
+    text += "\n";
+    for bar in &honest.result.bars {
+        let holds = if bar.holds { "holds " } else { "MISSED" };
+        text += &format!("\n{holds} load {}: {} ({})", bar.load, bar.promise, bar.measured);
+    }
+    if !honest.result.ablation.is_empty() {
+        text += "\n\nwhat each idea adds (windfall - without one, + with one that was dropped), on part of the hours\n";
+        text += &Comparison::new(honest.result.ablation.clone(), "windfall").to_text();
     }
     let files: Vec<String> =
         honest.agents.iter().map(|agent| agent.file.display().to_string()).collect();
@@ -141,8 +150,8 @@ fn cell(row: &Aggregate, key: &str, is_share: bool) -> Cell {
 }
 
 fn distributions(honest: &Honest) -> Section {
-    let lead = "One seed at each load: the share of calls at most this slow, and at most this long relative to the \
-                user's size.";
+    let lead = "One seed at each load: the share of calls at most this slow, at most this long relative to the user's \
+                size, and at most this long from arrival to end.";
     let mut charts = Vec::new();
     for load in honest.result.comparison.loads() {
         let first = honest
@@ -162,6 +171,8 @@ fn distributions(honest: &Honest) -> Section {
         };
         charts.push(chart(format!("Slowdown at load {load}"), "slowdown", |run| &run.slowdown_cdf));
         charts.push(chart(format!("RFET at load {load}"), "RFET", |run| &run.rfet_cdf));
+        let title = format!("Execution time with waiting at load {load}");
+        charts.push(chart(title, "seconds", |run| &run.latency_cdf));
     }
     Section::new("Honest distributions", lead).with(Block::Charts(charts))
 }
@@ -191,8 +202,7 @@ fn ablation(honest: &Honest) -> Option<Section> {
     if honest.result.ablation.is_empty() {
         return None;
     }
-    let comparison =
-        windfall_telemetry::Comparison::new(honest.result.ablation.clone(), "windfall");
+    let comparison = Comparison::new(honest.result.ablation.clone(), "windfall");
     let columns =
         ["slowdown_p99", "rfet_mean", "harvested_violation_share", "core_seconds_granted"];
     let mut table =
@@ -202,7 +212,8 @@ fn ablation(honest: &Honest) -> Option<Section> {
         cells.extend(columns.map(|key| cell(row, key, key.ends_with("share"))));
         table.rows.push(cells);
     }
-    let lead = "windfall with single ideas switched off.";
+    let lead = "windfall without single ideas (-), and with ones that were dropped (+), on the same calls: the first \
+                hour of the test hours, two seeds.";
     Some(Section::new("What each idea adds", lead).with(Block::Table(table)))
 }
 
