@@ -210,6 +210,12 @@ impl Workload for Traffic {
         Some(Arrival { at, function: FunctionId(index as u32), demand })
     }
 
+    /// One at a time: a call drawn ahead could neither be the consequence of an answer nor know that its function
+    /// has left.
+    fn next_arrivals(&mut self, _: usize, into: &mut Vec<Arrival>) {
+        into.extend(self.next_arrival());
+    }
+
     fn restart(&mut self, seed: Seed) {
         let seed = seed.stream("traffic");
         self.last = Timestamp::ZERO;

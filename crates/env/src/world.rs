@@ -355,6 +355,14 @@ impl World {
         self.shared.board().chain.latencies_ms().to_vec()
     }
 
+    /// The same, and stories that are not over yet at their age.
+    pub fn chain_latencies_with_open(&self) -> Vec<f32> {
+        let board = self.shared.board();
+        let mut all = board.chain.latencies_ms().to_vec();
+        all.extend(board.chain.ages_ms(self.seen.now));
+        all
+    }
+
     /// Latencies of `function` since they are kept.
     pub fn tally(&self, function: usize) -> Tally {
         self.shared.board().meter.tally(function, self.seen.now)
