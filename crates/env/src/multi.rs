@@ -159,14 +159,15 @@ impl MultiScaling {
     }
 
     /// Writes which moves `agent` may make. Turning back at once is not among them: the row does not say
-    /// which way the last move went, so that its price could not be learned.
+    /// which way the last move went, so that its price could not be learned. Neither is a memory limit below
+    /// what calls were seen with ([`World::memory_floor`]).
     pub fn write_mask(&self, agent: usize, allowed: &mut [bool]) {
         let range = self.world.settings().range;
         let (wish, room) = (self.world.wish(agent), self.world.room());
         self.settings.moves.write_allowed(wish, range, room, allowed);
-        let turned = self.world.turned(agent);
+        let (turned, floor) = (self.world.turned(agent), self.world.memory_floor(agent));
         for (step, allowed) in self.settings.moves.list().iter().zip(allowed) {
-            *allowed &= step.instances * turned >= 0;
+            *allowed &= step.instances * turned >= 0 && step.keeps_memory(wish, floor);
         }
     }
 
@@ -266,6 +267,24 @@ mod tests {
         }
         assert_eq!(env.world().wish(0).instances, 1);
         assert!(env.step(&[Some(2), Some(0)])[0].is_illegal);
+    }
+
+    #[test]
+    fn memory_is_never_taken_that_a_call_was_seen_with() {
+        let mut env = env(12);
+        env.world_mut().keep_latencies();
+        let less = Moves::paper().names().iter().position(|name| name == "memory-down");
+        for _ in 0..60 {
+            env.step(&[less; 12]);
+        }
+        for agent in 0..12 {
+            let wish = env.world().wish(agent);
+            let profile = env.world().setup(agent).profile;
+            assert!(wish.memory > profile.memory_mib, "{}: {wish:?}", profile.name);
+        }
+        assert!((0..12).any(|agent| {
+            env.world().wish(agent).memory < env.world().setup(agent).profile.reserved_mib
+        }));
     }
 
     #[test]

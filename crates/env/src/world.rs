@@ -117,6 +117,8 @@ pub struct World {
     is_reversal: Vec<bool>,
     rates: Vec<(f64, f64)>,
     memory_peaks: Vec<f64>,
+    /// The most memory that a call of each function was seen with.
+    memory_highest: Vec<f64>,
     core_seconds: Vec<f64>,
     amendments: u64,
     ticks: u64,
@@ -148,6 +150,7 @@ impl World {
             is_reversal: vec![false; count],
             rates: vec![(0.0, 0.0); count],
             memory_peaks: vec![0.0; count],
+            memory_highest: vec![0.0; count],
             core_seconds: vec![0.0; count],
             amendments: 0,
             ticks: 0,
@@ -224,6 +227,7 @@ impl World {
             self.rates[index] = (rate, self.rates[index].0);
             if view.memory_peak_mib > 0.0 {
                 self.memory_peaks[index] = view.memory_peak_mib;
+                self.memory_highest[index] = self.memory_highest[index].max(view.memory_peak_mib);
             }
             let standing = f64::from((view.ready + view.starting).get());
             self.core_seconds[index] += standing * view.allocation.cpu.cores() * window;
@@ -269,6 +273,12 @@ impl World {
     pub fn standing(&self, function: usize) -> u32 {
         let view = &self.seen.functions[function];
         (view.ready + view.starting).get()
+    }
+
+    /// Less memory than this nobody should give `function`: a tenth above the most that a call was seen with,
+    /// 137 MiB after one of 125. A call that finds less is killed, which is no price to learn by paying it.
+    pub fn memory_floor(&self, function: usize) -> f64 {
+        1.1 * self.memory_highest[function]
     }
 
     /// What the last tick of `function` is to be paid for.
@@ -325,6 +335,7 @@ impl World {
     pub fn replace(&mut self, function: usize, profile: ServiceProfile, rate: f64) {
         self.change(function, |setup| (setup.profile, setup.rate) = (profile, rate));
         self.shared.board().meter.set_objective(function, profile.slo_ms);
+        self.memory_highest[function] = 0.0;
     }
 
     /// A function's load is multiplied.
