@@ -48,6 +48,8 @@ pub struct MultiSettings {
     pub reward: RewardSettings,
     /// Decides which functions the numbers mean.
     pub seed: Seed,
+    /// Whether drivers are told when single calls came and went.
+    pub tells_presence: bool,
 }
 
 impl MultiSettings {
@@ -62,6 +64,7 @@ impl MultiSettings {
             moves: Moves::paper(),
             reward: RewardSettings { memory_counts: true, ..RewardSettings::default() },
             seed,
+            tells_presence: false,
         }
     }
 }
@@ -220,7 +223,8 @@ fn make_world(settings: &MultiSettings, episode: Seed) -> World {
     let make = |&number: &u64| function(settings.seed, number, settings.split, episode);
     let setups: Vec<FunctionSetup> = settings.functions.iter().map(make).collect();
     let range = Range { instances: (1, 10), ..Range::default() };
-    let world = WorldSettings { range, ..WorldSettings::default() };
+    let tells_presence = settings.tells_presence;
+    let world = WorldSettings { range, tells_presence, ..WorldSettings::default() };
     let world = match settings.nodes {
         Some(nodes) => WorldSettings { nodes, ..world },
         None => world.sized_for(&setups, settings.load),

@@ -45,6 +45,8 @@ pub struct WorldSettings {
     pub first_instances: u32,
     /// Ticks that pass before the first decision.
     pub warm_up: u32,
+    /// Whether an observation tells when single calls came and went, which few policies ask for.
+    pub tells_presence: bool,
 }
 
 impl Default for WorldSettings {
@@ -60,6 +62,7 @@ impl Default for WorldSettings {
             range: Range::default(),
             first_instances: 2,
             warm_up: 2,
+            tells_presence: false,
         }
     }
 }
@@ -84,6 +87,7 @@ impl WorldSettings {
         settings.keep_alive = Duration::MAX;
         settings.queue_limit = Some(self.queue_limit);
         settings.actuation_delay = self.actuation_delay;
+        settings.tells_presence = self.tells_presence;
         // Nobody reads intervals here.
         settings.interval = Duration::from_mins(100_000);
         settings
