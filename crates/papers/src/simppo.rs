@@ -15,6 +15,7 @@
 //! | --- | --- |
 //! | what an agent is told of the others | [`auxiliary`] |
 //! | agents that act and learn together: S-RL, MAPPO, SIMPPO, residual | [`team`] |
+//! | how a learner corrects the queueing rule | `residual` |
 //! | lost transitions, leases, holding and falling back | [`faults`] |
 //! | training and the table of online performance | [`online`] |
 //! | the ratios at other loads | [`load_sweep`] |
@@ -29,6 +30,7 @@ pub mod growth;
 pub mod load_sweep;
 pub mod online;
 mod reproduce;
+mod residual;
 pub mod team;
 
 pub use auxiliary::Auxiliary;
