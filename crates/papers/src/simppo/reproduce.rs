@@ -42,11 +42,11 @@ impl ReproduceSettings {
     pub fn new(seeds: u64) -> Self {
         Self {
             seeds: (1..=seeds).collect(),
-            sizes: Sizes { functions: 12, episodes: 100, tests: 3 },
+            sizes: Sizes { functions: 12, episodes: 60, tests: 3 },
             variant_seeds: 1,
             growth: GrowthSettings {
                 sizes: vec![5, 10, 20, 40, 80, 110],
-                episodes: 100,
+                episodes: 60,
                 most: 60,
                 tests: 2,
             },
