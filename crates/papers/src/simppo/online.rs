@@ -71,6 +71,11 @@ impl Exam {
     pub fn usual(sizes: Sizes) -> Self {
         Self { split: Split::Test, load: LOAD, episodes: sizes.tests }
     }
+
+    /// One episode of the test's hours at another load.
+    pub fn at(load: f64) -> Self {
+        Self { split: Split::Test, load, episodes: 1 }
+    }
 }
 
 /// The world that is trained in, or tested.

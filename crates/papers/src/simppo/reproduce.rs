@@ -223,7 +223,8 @@ fn classics(seed: u64, sizes: Sizes) -> Vec<(f64, OnlineRow)> {
     let mut all = Vec::new();
     for name in CLASSICS {
         for load in LOADS {
-            let rows = classic(name, seed, sizes.functions, Exam { load, ..Exam::usual(sizes) });
+            let exam = if load == LOAD { Exam::usual(sizes) } else { Exam::at(load) };
+            let rows = classic(name, seed, sizes.functions, exam);
             all.extend(rows.into_iter().map(|row| (load, row)));
         }
     }
@@ -248,7 +249,7 @@ fn carry_out(job: &Job, settings: &ReproduceSettings, progress: &(dyn Fn(u64) + 
     let mut done = Done { rows, curve: Some(curve), ..Done::default() };
     if !job.name.contains(',') {
         for load in LOADS.into_iter().filter(|load| *load != LOAD) {
-            let rows = tested(&job.name, &mut team, who.clone(), Exam { load, ..exam });
+            let rows = tested(&job.name, &mut team, who.clone(), Exam::at(load));
             done.sweep.push((load, rows));
         }
     }

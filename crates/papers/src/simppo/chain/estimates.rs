@@ -51,12 +51,19 @@ impl StageEstimate {
 
 /// The rate at which the chain is called: a level that believes a count only once it is two deviations off.
 ///
-/// At 2 calls per second a tick of 5 s counts 10 +- 3.2; 14 leave the level where it is, 20 set it to 4.
+/// At 2 calls per second a tick of 5 s counts 10 +- 3.2; 14 leave the level where it is, 20 set it to 4. What has been
+/// called before may be called again: a part of the highest level of late stays staffed through a silence.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     level: f64,
     before: f64,
+    highest: f64,
 }
+
+/// How much of the highest level is left after a tick: half of it after ten minutes.
+const FADING: f64 = 0.9942;
+/// The part of it that stays staffed.
+const KEPT: f64 = 0.25;
 
 impl Demand {
     pub(super) fn observe(&mut self, rate: f64, window: f64) {
@@ -68,10 +75,11 @@ impl Demand {
         let goal = if has_jumped { rate.max(two) } else { rate };
         self.level += share * (goal - self.level);
         self.before = rate;
+        self.highest = (FADING * self.highest).max(self.level);
     }
 
     pub(super) fn rate(&self) -> f64 {
-        self.level
+        self.level.max(KEPT * self.highest)
     }
 }
 
@@ -157,6 +165,8 @@ mod tests {
         assert!(demand.rate() < 2.2, "{}", demand.rate());
         demand.observe(6.0, 5.0);
         assert!((demand.rate() - 6.0).abs() < 1e-9);
+        (0..20).for_each(|_| demand.observe(0.0, 5.0));
+        assert!((1.2..1.5).contains(&demand.rate()), "{}", demand.rate());
     }
 
     #[test]

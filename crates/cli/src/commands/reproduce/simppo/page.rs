@@ -11,6 +11,10 @@ use windfall_telemetry::report::ReportContext;
 use super::Cost;
 use crate::output::command_line;
 
+mod terminal;
+
+pub(super) use terminal::text;
+
 /// The order of tables.
 const POLICIES: [&str; 12] = [
     "isolated",
@@ -72,69 +76,6 @@ fn summaries(results: &Results) -> Vec<Summary> {
         }
     };
     POLICIES.into_iter().map(summary).collect()
-}
-
-/// The table for the terminal.
-pub(super) fn text(results: &Results) -> String {
-    let mut lines = vec![
-        story(results),
-        String::new(),
-        "policy            reward    sd  p99/slo    slo   util  core-s".to_owned(),
-    ];
-    for one in summaries(results) {
-        lines.push(format!(
-            "{:16} {:7.1} {:>5} {:8.2} {:6.3} {:6.3} {:7.0}",
-            one.policy,
-            one.reward,
-            one.spread.map_or("-".to_owned(), |spread| format!("{spread:.1}")),
-            one.p99_to_slo,
-            one.preserved,
-            one.utilisation,
-            one.core_seconds
-        ));
-    }
-    let ratios = &results.ratios;
-    lines.push(String::new());
-    lines.push(format!(
-        "SIMPPO to isolated: reward {:.3}, p99 {:.3};  S-RL together to SIMPPO, p99: {:.2};  \
-         degradation of ENSURE to SIMPPO: {}",
-        ratios.simppo_to_isolated_reward,
-        ratios.simppo_to_isolated_p99,
-        ratios.together_to_simppo_p99,
-        times(ratios.ensure_to_simppo_degradation)
-    ));
-    for at in &results.load_ratios {
-        lines.push(format!(
-            "  at load {:.1}: reward {:.3}, p99 {:.3};  together to SIMPPO {:.2};  ENSURE's degradation {}",
-            at.load,
-            at.ratios.simppo_to_isolated_reward,
-            at.ratios.simppo_to_isolated_p99,
-            at.ratios.together_to_simppo_p99,
-            times(at.ratios.ensure_to_simppo_degradation)
-        ));
-    }
-    for step in &results.growth {
-        lines.push(format!(
-            "{:4} functions: drop {:5.2} %, {} episodes{}",
-            step.functions,
-            step.drop_percent,
-            step.episodes,
-            if step.is_stable { "" } else { " (not stable)" }
-        ));
-    }
-    let (faults, chain) = (&results.faults, &results.chain);
-    lines.push(format!(
-        "faults: {:.2} % of the reward lost, longest gap {} ticks, {} illegal actions",
-        faults.reward_loss_percent, faults.longest_gap_ticks, faults.illegal_actions
-    ));
-    lines.push(format!("chain, objective {:.0} ms:", chain.objective_ms));
-    for row in &chain.splits {
-        lines.push(format!(
-            "  {:22} p99 {:5.0} ms, worst seed {:5.0} ms, {:+.1} % core-seconds against the oracle split",
-            row.split, row.p99_ms, row.worst_p99_ms, row.over_oracle_percent
-        ));
-    }
-    lines.join("\n")
 }
 
 /// What came out, heuristics that win first.
@@ -351,30 +292,45 @@ fn training(results: &Results) -> Section {
     .with(Block::Table(table))
 }
 
-fn per_function(results: &Results) -> Section {
+/// Means over seeds of one number by function and policy; everyone but the random one.
+fn by_function(
+    results: &Results,
+    of: &dyn Fn(&OnlineRow) -> f64,
+) -> Vec<(String, Vec<(&'static str, f64)>)> {
     let mut names: Vec<&str> = Vec::new();
     for row in &results.online {
         if !names.contains(&row.function.as_str()) {
             names.push(&row.function);
         }
     }
+    let number = |name: &str, policy: &'static str| {
+        let rows = results.online.iter();
+        let own = rows.filter(|row| row.policy == policy && row.function == name);
+        (policy, mean(own.map(of)))
+    };
     let shown = &POLICIES[..11];
+    let numbers = |name: &&str| shown.iter().map(|policy| number(name, policy)).collect();
+    names.iter().map(|name| ((*name).to_owned(), numbers(name))).collect()
+}
+
+fn per_function(results: &Results) -> Section {
     let table = |of: &dyn Fn(&OnlineRow) -> f64, digits: usize| {
-        let mut table = Table::new(["function"].into_iter().chain(shown.iter().copied()));
-        for name in &names {
-            let mut row: Vec<Cell> = vec![(*name).into()];
-            for policy in shown {
-                let rows = results.online.iter();
-                let own = rows.filter(|row| row.policy == *policy && row.function == *name);
-                row.push(format!("{:.digits$}", mean(own.map(of))).into());
-            }
+        let shown = POLICIES[..11].iter().copied();
+        let mut table = Table::new(["function"].into_iter().chain(shown));
+        for (name, numbers) in by_function(results, of) {
+            let mut row: Vec<Cell> = vec![name.into()];
+            row.extend(numbers.iter().map(|(_, value)| Cell::from(format!("{value:.digits$}"))));
             table.rows.push(row);
         }
         Block::Table(table)
     };
     Section::new("Function by function", "First p99 over the objective, then reward of an episode.")
-        .with(table(&|row| row.p99_ms / row.slo_ms, 2))
+        .with(table(&p99_to_objective, 2))
         .with(table(&|row| row.reward, 1))
+}
+
+fn p99_to_objective(row: &OnlineRow) -> f64 {
+    row.p99_ms / row.slo_ms
 }
 
 fn sweep(results: &Results) -> Section {
