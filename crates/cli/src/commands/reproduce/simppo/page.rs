@@ -333,21 +333,8 @@ fn p99_to_objective(row: &OnlineRow) -> f64 {
     row.p99_ms / row.slo_ms
 }
 
-fn sweep(results: &Results) -> Section {
-    let mut names: Vec<&str> = Vec::new();
-    for row in &results.load_sweep {
-        if !names.contains(&row.policy.as_str()) {
-            names.push(&row.policy);
-        }
-    }
-    let chart = |title: &str, y: Axis, of: &dyn Fn(&LoadRow) -> f64| {
-        let line = |name: &&str| {
-            let rows = results.load_sweep.iter().filter(|row| row.policy == *name);
-            Series::line(*name, rows.map(|row| (row.load, of(row))))
-        };
-        let series = names.iter().filter(|name| **name != "random").map(line).collect();
-        Chart { title: title.to_owned(), x: Axis::linear("mean load of the cores"), y, series }
-    };
+/// The published ratios at every load, and who earns what.
+fn ratios_by_load(results: &Results) -> Table {
     let mut table = Table::new([
         "load",
         "reward to isolated",
@@ -384,6 +371,24 @@ fn sweep(results: &Results) -> Section {
             format!("{:.1}", reward("simppo")).into(),
         ]);
     }
+    table
+}
+
+fn sweep(results: &Results) -> Section {
+    let mut names: Vec<&str> = Vec::new();
+    for row in &results.load_sweep {
+        if !names.contains(&row.policy.as_str()) {
+            names.push(&row.policy);
+        }
+    }
+    let chart = |title: &str, y: Axis, of: &dyn Fn(&LoadRow) -> f64| {
+        let line = |name: &&str| {
+            let rows = results.load_sweep.iter().filter(|row| row.policy == *name);
+            Series::line(*name, rows.map(|row| (row.load, of(row))))
+        };
+        let series = names.iter().filter(|name| **name != "random").map(line).collect();
+        Chart { title: title.to_owned(), x: Axis::linear("mean load of the cores"), y, series }
+    };
     Section::new(
         "Other loads",
         "The same policies, trained at a load of 0.6, on clusters with more or fewer cores. Isolated S-RL has a node of \
@@ -394,7 +399,7 @@ fn sweep(results: &Results) -> Section {
         chart("Reward", Axis::linear("reward of an episode"), &|row| row.reward),
         chart("p99 against isolation", Axis::log("ratio"), &|row| row.p99_to_isolated),
     ]))
-    .with(Block::Table(table))
+    .with(Block::Table(ratios_by_load(results)))
 }
 
 fn growth(results: &Results) -> Section {
