@@ -89,8 +89,8 @@ pub trait Workload: Send {
     /// The next arrival, never earlier than the one before.
     fn next_arrival(&mut self) -> Option<Arrival>;
 
-    /// Puts up to `most` further arrivals into `into`, in order; fewer only at the end. Who takes many
-    /// asks once for all of them.
+    /// Puts up to `most` further arrivals into `into`, in order; fewer where what comes next depends on what is done
+    /// with these, none only at the end. Who takes many asks once for all of them.
     fn next_arrivals(&mut self, most: usize, into: &mut Vec<Arrival>) {
         into.extend(std::iter::from_fn(|| self.next_arrival()).take(most));
     }

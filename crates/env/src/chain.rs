@@ -88,7 +88,56 @@ impl Chain {
         &self.latencies_ms
     }
 
+    /// Ages of the stories that are not over: a chain that answers nobody is not to look fast.
+    pub(crate) fn ages_ms(&self, now: Timestamp) -> impl Iterator<Item = f32> {
+        let inside = self.roots.iter().flat_map(BTreeMap::values).copied();
+        let between = self.pending.iter().chain(&self.handed_out).map(|call| call.root);
+        // The workload is one call ahead of the world.
+        inside
+            .chain(between)
+            .filter(move |root| *root < now)
+            .map(move |root| now.since(root).as_millis_f64() as f32)
+    }
+
     pub(crate) fn forget(&mut self) {
         self.latencies_ms.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use windfall_core::{Decision, Seed};
+
+    use crate::meter::quantile;
+    use crate::pattern::Pattern;
+    use crate::profile::TWELVE;
+    use crate::traffic::FunctionSetup;
+    use crate::world::{World, WorldSettings};
+
+    #[test]
+    fn every_answer_calls_the_next_function_and_soon() {
+        let steady = (Arc::new(Pattern::steady()), 0);
+        let first = FunctionSetup::busy(TWELVE[10], steady.clone(), 0.5);
+        let second =
+            FunctionSetup { upstream: Some(0), ..FunctionSetup::busy(TWELVE[8], steady, 0.5) };
+        // Rotating takes 66 ms, encoding 282 ms, the message 20 ms and until the next of eight calls a second.
+        let fastest = 1000.0 * (first.profile.mean_run(1.0) + second.profile.mean_run(1.0)) + 20.0;
+        let settings = WorldSettings { first_instances: 6, ..WorldSettings::default() };
+        let mut world = World::new(settings, vec![first, second], Seed::new(5));
+        world.keep_latencies();
+        let mut calls = [0, 0];
+        for _ in 0..40 {
+            world.act(&Decision::default());
+            for (count, view) in calls.iter_mut().zip(&world.seen().functions) {
+                *count += view.arrivals;
+            }
+        }
+        assert!(calls[0] > 1000 && calls[0].abs_diff(calls[1]) < 10, "{calls:?}");
+        let mut latencies = world.chain_latencies_with_open();
+        assert!((latencies.len() as u32).abs_diff(calls[1]) < 10, "{}", latencies.len());
+        let median = quantile(&mut latencies, 0.5);
+        assert!((fastest..fastest + 250.0).contains(&median), "{median} of {fastest}");
     }
 }

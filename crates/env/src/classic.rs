@@ -6,6 +6,7 @@
 //! | `hpa` | instances to keep CPU at 70 % of what they hold, with a tolerance of 10 % |
 //! | `queueing` | M/M/c staffing one cold start ahead (`windfall-policy`) |
 //! | `ensure` | square-root staffing, and CPU by latency: a step up 10 % above the best seen, a step down when the cluster is full |
+//! | `windfall-scaling` | instances by the hazard of their next use and the price of memory (`windfall-policy`), never none; in a world that tells when calls come |
 //! | `random` | any allowed move |
 //! | `oracle` | the best of all sizes for the load that comes ([`crate::oracle`]) |
 //!
@@ -15,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use windfall_core::{Decision, FunctionId, FunctionView, Policy, Seed, Setting, Target};
-use windfall_policy::{EnsureScaling, Queueing, QueueingSettings};
+use windfall_policy::{EnsureScaling, Queueing, QueueingSettings, WindfallScaling};
 use windfall_rl::random::Draw;
 
 use crate::moves::{CPU_STEP, Moves, Wish};
@@ -33,7 +34,8 @@ pub trait Driver: Send {
 }
 
 /// Names of the drivers that [`driver`] knows, in the order of reports.
-pub const NAMES: [&str; 6] = ["fixed", "hpa", "queueing", "ensure", "random", "oracle"];
+pub const NAMES: [&str; 7] =
+    ["fixed", "hpa", "queueing", "ensure", "windfall-scaling", "random", "oracle"];
 
 /// The driver called `name`; nothing for other names.
 pub fn driver(
@@ -47,6 +49,7 @@ pub fn driver(
         "hpa" => Box::new(Hpa { target: 0.7, tolerance: 0.1 }),
         "queueing" => Box::new(Staffed::new()),
         "ensure" => Box::new(Ensure::default()),
+        "windfall-scaling" => Box::new(Priced { policy: WindfallScaling::default() }),
         "random" => {
             Box::new(Random { moves: moves.clone(), draw: Draw::new(seed.stream("random")) })
         }
@@ -124,6 +127,22 @@ impl Default for Staffed {
 impl Driver for Staffed {
     fn name(&self) -> &'static str {
         "queueing"
+    }
+
+    fn decide(&mut self, world: &World) -> Decision {
+        let decision = self.policy.decide(world.seen()).unwrap_or_default();
+        at_least_one(decision, world)
+    }
+}
+
+/// Our own rule, with the dials it was given elsewhere: nothing of it was fitted to this world.
+struct Priced {
+    policy: WindfallScaling,
+}
+
+impl Driver for Priced {
+    fn name(&self) -> &'static str {
+        "windfall-scaling"
     }
 
     fn decide(&mut self, world: &World) -> Decision {
@@ -399,4 +418,24 @@ pub fn drive(
         scores.tick(world, reward);
     }
     scores.outcomes(world)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multi::{MultiScaling, MultiSettings};
+
+    #[test]
+    fn every_driver_runs_a_world_and_leaves_no_function_without_instances() {
+        for name in NAMES {
+            let mut settings = MultiSettings::new(4, Seed::new(3));
+            settings.tells_presence = name == "windfall-scaling";
+            let mut env = MultiScaling::new(settings.clone(), Seed::new(4));
+            let mut chosen =
+                driver(name, &Moves::paper(), settings.reward, Seed::new(5)).expect("it is named");
+            let outcomes = drive(env.world_mut(), &mut *chosen, &settings.reward, 30);
+            assert!(outcomes.iter().all(|one| one.calls > 0 && one.core_seconds > 0.0), "{name}");
+            assert!((0..4).all(|index| env.world().wish(index).instances >= 1), "{name}");
+        }
+    }
 }

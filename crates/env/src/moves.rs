@@ -86,6 +86,12 @@ impl Move {
         if parts.is_empty() { "hold".to_owned() } else { parts.join("+") }
     }
 
+    /// Whether `wish` is left with `floor` MiB at least, or none is taken away.
+    pub fn keeps_memory(self, wish: Wish, floor: f64) -> bool {
+        let taken = i64::from(self.memory) * i64::from(MEMORY_STEP);
+        taken >= 0 || (i64::from(wish.memory) + taken) as f64 >= floor
+    }
+
     /// What `wish` becomes, or nothing if a knob would leave its range or an empty function be resized.
     pub fn apply(self, wish: Wish, range: Range) -> Option<Wish> {
         let turn = |value: u32, steps: i32, size: u32, (least, most): (u32, u32)| {

@@ -48,6 +48,8 @@ pub struct MultiSettings {
     pub reward: RewardSettings,
     /// Decides which functions the numbers mean.
     pub seed: Seed,
+    /// Whether drivers are told when single calls came and went.
+    pub tells_presence: bool,
 }
 
 impl MultiSettings {
@@ -62,6 +64,7 @@ impl MultiSettings {
             moves: Moves::paper(),
             reward: RewardSettings { memory_counts: true, ..RewardSettings::default() },
             seed,
+            tells_presence: false,
         }
     }
 }
@@ -159,14 +162,15 @@ impl MultiScaling {
     }
 
     /// Writes which moves `agent` may make. Turning back at once is not among them: the row does not say
-    /// which way the last move went, so that its price could not be learned.
+    /// which way the last move went, so that its price could not be learned. Neither is a memory limit below
+    /// what calls were seen with ([`World::memory_floor`]).
     pub fn write_mask(&self, agent: usize, allowed: &mut [bool]) {
         let range = self.world.settings().range;
         let (wish, room) = (self.world.wish(agent), self.world.room());
         self.settings.moves.write_allowed(wish, range, room, allowed);
-        let turned = self.world.turned(agent);
+        let (turned, floor) = (self.world.turned(agent), self.world.memory_floor(agent));
         for (step, allowed) in self.settings.moves.list().iter().zip(allowed) {
-            *allowed &= step.instances * turned >= 0;
+            *allowed &= step.instances * turned >= 0 && step.keeps_memory(wish, floor);
         }
     }
 
@@ -219,7 +223,8 @@ fn make_world(settings: &MultiSettings, episode: Seed) -> World {
     let make = |&number: &u64| function(settings.seed, number, settings.split, episode);
     let setups: Vec<FunctionSetup> = settings.functions.iter().map(make).collect();
     let range = Range { instances: (1, 10), ..Range::default() };
-    let world = WorldSettings { range, ..WorldSettings::default() };
+    let tells_presence = settings.tells_presence;
+    let world = WorldSettings { range, tells_presence, ..WorldSettings::default() };
     let world = match settings.nodes {
         Some(nodes) => WorldSettings { nodes, ..world },
         None => world.sized_for(&setups, settings.load),
@@ -266,6 +271,24 @@ mod tests {
         }
         assert_eq!(env.world().wish(0).instances, 1);
         assert!(env.step(&[Some(2), Some(0)])[0].is_illegal);
+    }
+
+    #[test]
+    fn memory_is_never_taken_that_a_call_was_seen_with() {
+        let mut env = env(12);
+        env.world_mut().keep_latencies();
+        let less = Moves::paper().names().iter().position(|name| name == "memory-down");
+        for _ in 0..60 {
+            env.step(&[less; 12]);
+        }
+        for agent in 0..12 {
+            let wish = env.world().wish(agent);
+            let profile = env.world().setup(agent).profile;
+            assert!(wish.memory > profile.memory_mib, "{}: {wish:?}", profile.name);
+        }
+        assert!((0..12).any(|agent| {
+            env.world().wish(agent).memory < env.world().setup(agent).profile.reserved_mib
+        }));
     }
 
     #[test]

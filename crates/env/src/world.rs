@@ -45,6 +45,8 @@ pub struct WorldSettings {
     pub first_instances: u32,
     /// Ticks that pass before the first decision.
     pub warm_up: u32,
+    /// Whether an observation tells when single calls came and went, which few policies ask for.
+    pub tells_presence: bool,
 }
 
 impl Default for WorldSettings {
@@ -60,6 +62,7 @@ impl Default for WorldSettings {
             range: Range::default(),
             first_instances: 2,
             warm_up: 2,
+            tells_presence: false,
         }
     }
 }
@@ -84,6 +87,7 @@ impl WorldSettings {
         settings.keep_alive = Duration::MAX;
         settings.queue_limit = Some(self.queue_limit);
         settings.actuation_delay = self.actuation_delay;
+        settings.tells_presence = self.tells_presence;
         // Nobody reads intervals here.
         settings.interval = Duration::from_mins(100_000);
         settings
@@ -117,6 +121,8 @@ pub struct World {
     is_reversal: Vec<bool>,
     rates: Vec<(f64, f64)>,
     memory_peaks: Vec<f64>,
+    /// The most memory that a call of each function was seen with.
+    memory_highest: Vec<f64>,
     core_seconds: Vec<f64>,
     amendments: u64,
     ticks: u64,
@@ -148,6 +154,7 @@ impl World {
             is_reversal: vec![false; count],
             rates: vec![(0.0, 0.0); count],
             memory_peaks: vec![0.0; count],
+            memory_highest: vec![0.0; count],
             core_seconds: vec![0.0; count],
             amendments: 0,
             ticks: 0,
@@ -224,6 +231,7 @@ impl World {
             self.rates[index] = (rate, self.rates[index].0);
             if view.memory_peak_mib > 0.0 {
                 self.memory_peaks[index] = view.memory_peak_mib;
+                self.memory_highest[index] = self.memory_highest[index].max(view.memory_peak_mib);
             }
             let standing = f64::from((view.ready + view.starting).get());
             self.core_seconds[index] += standing * view.allocation.cpu.cores() * window;
@@ -269,6 +277,12 @@ impl World {
     pub fn standing(&self, function: usize) -> u32 {
         let view = &self.seen.functions[function];
         (view.ready + view.starting).get()
+    }
+
+    /// Less memory than this nobody should give `function`: a tenth above the most that a call was seen with,
+    /// 137 MiB after one of 125. A call that finds less is killed, which is no price to learn by paying it.
+    pub fn memory_floor(&self, function: usize) -> f64 {
+        1.1 * self.memory_highest[function]
     }
 
     /// What the last tick of `function` is to be paid for.
@@ -325,6 +339,7 @@ impl World {
     pub fn replace(&mut self, function: usize, profile: ServiceProfile, rate: f64) {
         self.change(function, |setup| (setup.profile, setup.rate) = (profile, rate));
         self.shared.board().meter.set_objective(function, profile.slo_ms);
+        self.memory_highest[function] = 0.0;
     }
 
     /// A function's load is multiplied.
@@ -353,6 +368,14 @@ impl World {
     /// End-to-end latencies of chains since latencies are kept, milliseconds.
     pub fn chain_latencies(&self) -> Vec<f32> {
         self.shared.board().chain.latencies_ms().to_vec()
+    }
+
+    /// The same, and stories that are not over yet at their age.
+    pub fn chain_latencies_with_open(&self) -> Vec<f32> {
+        let board = self.shared.board();
+        let mut all = board.chain.latencies_ms().to_vec();
+        all.extend(board.chain.ages_ms(self.seen.now));
+        all
     }
 
     /// Latencies of `function` since they are kept.

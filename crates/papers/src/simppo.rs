@@ -15,8 +15,10 @@
 //! | --- | --- |
 //! | what an agent is told of the others | [`auxiliary`] |
 //! | agents that act and learn together: S-RL, MAPPO, SIMPPO, residual | [`team`] |
+//! | how a learner corrects the queueing rule | `residual` |
 //! | lost transitions, leases, holding and falling back | [`faults`] |
 //! | training and the table of online performance | [`online`] |
+//! | the ratios at other loads | [`load_sweep`] |
 //! | from 5 to 110 functions | [`growth`] |
 //! | chains of functions | [`chain`] |
 //! | the whole experiment | [`reproduce()`] |
@@ -25,10 +27,12 @@ pub mod auxiliary;
 pub mod chain;
 pub mod faults;
 pub mod growth;
+pub mod load_sweep;
 pub mod online;
 mod reproduce;
+mod residual;
 pub mod team;
 
 pub use auxiliary::Auxiliary;
-pub use reproduce::{LoadRow, ReproduceSettings, Results, reproduce};
+pub use reproduce::{ReproduceSettings, Results, reproduce};
 pub use team::{Method, Team, TeamSettings};

@@ -55,6 +55,29 @@ pub struct Sizes {
     pub tests: u64,
 }
 
+/// What a policy is tested on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Exam {
+    /// Whose hours.
+    pub split: Split,
+    /// Mean load of the cluster's cores.
+    pub load: f64,
+    /// Episodes.
+    pub episodes: u64,
+}
+
+impl Exam {
+    /// The test's hours at the usual load.
+    pub fn usual(sizes: Sizes) -> Self {
+        Self { split: Split::Test, load: LOAD, episodes: sizes.tests }
+    }
+
+    /// One episode of the test's hours at another load.
+    pub fn at(load: f64) -> Self {
+        Self { split: Split::Test, load, episodes: 1 }
+    }
+}
+
 /// The world that is trained in, or tested.
 pub fn world_of(seed: u64, functions: Vec<u64>, split: Split, load: f64) -> MultiSettings {
     let settings = MultiSettings::new(0, Seed::new(seed));
@@ -95,7 +118,7 @@ pub fn trained(
 /// Every function of `seed` alone on its own node, with an agent of its own.
 pub fn isolated(
     team: &TeamSettings,
-    seed: u64,
+    (seed, exam): (u64, Exam),
     sizes: Sizes,
     progress: &(dyn Fn(u64) + Sync),
 ) -> (Vec<OnlineRow>, Curve) {
@@ -107,7 +130,7 @@ pub fn isolated(
         for (mean, reward) in mean.iter_mut().zip(&curve.rewards) {
             *mean += reward / sizes.functions as f64;
         }
-        rows.extend(tested("isolated", &mut team, (seed, vec![number]), LOAD, sizes.tests));
+        rows.extend(tested("isolated", &mut team, (seed, vec![number]), exam));
     }
     (rows, Curve { policy: "isolated".to_owned(), seed, rewards: mean })
 }
@@ -117,17 +140,16 @@ fn test_episode(seed: u64, episode: u64) -> Seed {
     Seed::new(seed).stream("simppo-test").member(episode)
 }
 
-/// What a trained team does on the test's hours, without trying things out.
+/// What a trained team does in an exam, without trying things out.
 pub fn tested(
     name: &str,
     team: &mut Team,
     (seed, functions): (u64, Vec<u64>),
-    load: f64,
-    tests: u64,
+    exam: Exam,
 ) -> Vec<OnlineRow> {
-    let world = world_of(seed, functions, Split::Test, load);
+    let world = world_of(seed, functions, exam.split, exam.load);
     let mut all = Vec::new();
-    for episode in 0..tests {
+    for episode in 0..exam.episodes {
         let mut env = MultiScaling::new(world.clone(), test_episode(seed, episode));
         let mut scores = Scores::new(env.world_mut());
         let reward = world.reward;
@@ -137,11 +159,12 @@ pub fn tested(
     rows_of(name, seed, &world, &all)
 }
 
-/// What a classic policy does on the test's hours.
-pub fn classic(name: &str, seed: u64, sizes: Sizes, load: f64) -> Vec<OnlineRow> {
-    let world = world_of(seed, numbers(sizes.functions), Split::Test, load);
+/// What a classic policy does in an exam.
+pub fn classic(name: &str, seed: u64, functions: usize, exam: Exam) -> Vec<OnlineRow> {
+    let mut world = world_of(seed, numbers(functions), exam.split, exam.load);
+    world.tells_presence = name == "windfall-scaling";
     let mut all = Vec::new();
-    for episode in 0..sizes.tests {
+    for episode in 0..exam.episodes {
         let start = test_episode(seed, episode);
         let mut env = MultiScaling::new(world.clone(), start);
         let Some(mut policy) = driver(name, &Moves::paper(), world.reward, start) else {
@@ -178,6 +201,12 @@ fn rows_of(
     world.functions.iter().enumerate().map(row).collect()
 }
 
+/// Mean reward of an episode over rows.
+pub fn mean_reward<'a>(rows: impl Iterator<Item = &'a OnlineRow>) -> f64 {
+    let rewards: Vec<f64> = rows.map(|row| row.reward).collect();
+    rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
+}
+
 /// The published ratios on our numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ratios {
@@ -195,11 +224,7 @@ impl Ratios {
     /// From the rows of all policies. p99s are compared function by function and seed by seed, and the
     /// ratios averaged geometrically, so that no single slow function decides.
     pub fn of(rows: &[OnlineRow]) -> Self {
-        let reward = |policy: &str| {
-            let of: Vec<f64> =
-                rows.iter().filter(|row| row.policy == policy).map(|row| row.reward).collect();
-            of.iter().sum::<f64>() / of.len().max(1) as f64
-        };
+        let reward = |policy: &str| mean_reward(rows.iter().filter(|row| row.policy == policy));
         let against = |policy: &str| p99_ratio(rows, policy, "isolated");
         let degradation = |policy: &str| (against(policy) - 1.0).max(0.001);
         Self {

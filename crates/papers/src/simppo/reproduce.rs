@@ -10,8 +10,10 @@ use super::auxiliary::Auxiliary;
 use super::chain::{ChainResult, chain};
 use super::faults::FaultSettings;
 use super::growth::{GrowthSettings, GrowthStep, grow};
+use super::load_sweep::{LOADS, LoadRatios, LoadRow, load_ratios, load_rows};
 use super::online::{
-    Curve, LOAD, OnlineRow, Ratios, Sizes, classic, isolated, p99_ratio, tested, trained, world_of,
+    Curve, Exam, LOAD, OnlineRow, Ratios, Sizes, classic, isolated, mean_reward, p99_ratio, tested,
+    trained, world_of,
 };
 use super::team::{Method, Team, TeamSettings};
 
@@ -40,11 +42,11 @@ impl ReproduceSettings {
     pub fn new(seeds: u64) -> Self {
         Self {
             seeds: (1..=seeds).collect(),
-            sizes: Sizes { functions: 12, episodes: 120, tests: 3 },
+            sizes: Sizes { functions: 12, episodes: 60, tests: 3 },
             variant_seeds: 1,
             growth: GrowthSettings {
                 sizes: vec![5, 10, 20, 40, 80, 110],
-                episodes: 120,
+                episodes: 60,
                 most: 60,
                 tests: 2,
             },
@@ -59,7 +61,7 @@ impl ReproduceSettings {
         Self {
             sizes: Sizes { functions: 12, episodes: 25, tests: 1 },
             variant_seeds: 1,
-            growth: GrowthSettings { sizes: vec![5, 20, 110], episodes: 20, most: 12, tests: 1 },
+            growth: GrowthSettings { sizes: vec![5, 20, 110], episodes: 40, most: 47, tests: 1 },
             fault_episodes: 5,
             ..full
         }
@@ -83,19 +85,6 @@ pub struct FaultResult {
     pub longest_gap_ticks: u64,
     /// Choices that were not allowed.
     pub illegal_actions: u64,
-}
-
-/// One policy at one load of the cluster, trained at the usual one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LoadRow {
-    /// Mean load of the cores.
-    pub load: f64,
-    /// Which policy.
-    pub policy: String,
-    /// Mean reward of an episode.
-    pub reward: f64,
-    /// Geometric mean of p99 over isolated S-RL's.
-    pub p99_to_isolated: f64,
 }
 
 /// One auxiliary state or switch.
@@ -130,6 +119,8 @@ pub struct Results {
     pub variants: Vec<VariantRow>,
     /// Policies at other loads.
     pub load_sweep: Vec<LoadRow>,
+    /// The published ratios at other loads.
+    pub load_ratios: Vec<LoadRatios>,
 }
 
 /// One training with all that follows from it.
@@ -154,9 +145,6 @@ struct Done {
     sweep: Vec<(f64, Vec<OnlineRow>)>,
     faults: Option<FaultResult>,
 }
-
-/// The loads of the sweep.
-pub(crate) const LOADS: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
 
 fn jobs(settings: &ReproduceSettings) -> Vec<Job> {
     let episodes = settings.sizes.episodes;
@@ -200,39 +188,55 @@ pub fn reproduce(settings: &ReproduceSettings, progress: &(dyn Fn(u64) + Sync)) 
         for (load, rows) in done.sweep {
             sweep.extend(rows.into_iter().map(|row| (load, row)));
         }
-        if job.seed == settings.seeds[0]
-            && let Some(faults) = done.faults
-        {
+        if let Some(faults) = done.faults {
             results.faults = faults;
         }
     }
-    for &seed in &settings.seeds {
-        for name in ["ensure", "hpa", "queueing", "fixed", "oracle", "random"] {
-            results.online.extend(classic(name, seed, settings.sizes, LOAD));
-            if seed == settings.seeds[0] {
-                for load in LOADS {
-                    let rows = classic(name, seed, settings.sizes, load);
-                    sweep.extend(rows.into_iter().map(|row| (load, row)));
-                }
-            }
+    let tested = workers.map(&settings.seeds, |seed| classics(*seed, settings.sizes));
+    for (load, row) in tested.into_iter().flatten() {
+        if load == LOAD {
+            results.online.push(row);
+        } else {
+            sweep.push((load, row));
         }
     }
     results.ratios = Ratios::of(&results.online);
     results.variants = variants(&results, &others, &other_curves);
-    results.load_sweep = load_rows(&results.online, &sweep);
+    let (isolated, others): (Vec<OnlineRow>, Vec<OnlineRow>) =
+        results.online.iter().cloned().partition(|row| row.policy == "isolated");
+    sweep.extend(others.into_iter().map(|row| (LOAD, row)));
+    results.load_sweep = load_rows(&isolated, &sweep);
+    results.load_ratios = load_ratios(&isolated, &sweep);
     let episodes = settings.growth.episodes + 5 * settings.growth.most;
     let team = TeamSettings::new(Method::Simppo(DEFAULT), episodes).shared();
     results.growth = grow(team, &settings.growth, settings.seeds[0], progress);
-    results.chain = chain(&settings.seeds, 200, progress);
+    results.chain = chain(&settings.seeds, Split::Test, 200, progress);
     results
 }
 
+/// Policies that need no training, in the order of tables.
+const CLASSICS: [&str; 7] =
+    ["ensure", "hpa", "queueing", "windfall-scaling", "fixed", "oracle", "random"];
+
+/// What they do at every load.
+fn classics(seed: u64, sizes: Sizes) -> Vec<(f64, OnlineRow)> {
+    let mut all = Vec::new();
+    for name in CLASSICS {
+        for load in LOADS {
+            let exam = if load == LOAD { Exam::usual(sizes) } else { Exam::at(load) };
+            let rows = classic(name, seed, sizes.functions, exam);
+            all.extend(rows.into_iter().map(|row| (load, row)));
+        }
+    }
+    all
+}
+
 fn carry_out(job: &Job, settings: &ReproduceSettings, progress: &(dyn Fn(u64) + Sync)) -> Done {
-    let sizes = settings.sizes;
+    let (sizes, exam) = (settings.sizes, Exam::usual(settings.sizes));
     let team = match &job.kind {
         Kind::Isolated => {
             let team = TeamSettings::new(Method::Single, sizes.episodes);
-            let (rows, curve) = isolated(&team, job.seed, sizes, progress);
+            let (rows, curve) = isolated(&team, (job.seed, exam), sizes, progress);
             return Done { rows, curve: Some(curve), ..Done::default() };
         }
         Kind::Team(team) => team,
@@ -241,16 +245,15 @@ fn carry_out(job: &Job, settings: &ReproduceSettings, progress: &(dyn Fn(u64) + 
     let who = (job.seed, functions);
     let (mut team, curve) =
         trained(&job.name, (**team).clone(), who.clone(), sizes.episodes, progress);
-    let rows = tested(&job.name, &mut team, who.clone(), LOAD, sizes.tests);
-    let is_first = job.seed == settings.seeds[0];
+    let rows = tested(&job.name, &mut team, who.clone(), exam);
     let mut done = Done { rows, curve: Some(curve), ..Done::default() };
-    if is_first && !job.name.contains(',') {
-        for load in LOADS {
-            let rows = tested(&job.name, &mut team, who.clone(), load, sizes.tests);
+    if !job.name.contains(',') {
+        for load in LOADS.into_iter().filter(|load| *load != LOAD) {
+            let rows = tested(&job.name, &mut team, who.clone(), Exam::at(load));
             done.sweep.push((load, rows));
         }
     }
-    if is_first && job.name == "simppo" {
+    if job.seed == settings.seeds[0] && job.name == "simppo" {
         done.faults = Some(with_faults(&team, job.seed, settings, progress));
     }
     done
@@ -288,11 +291,6 @@ fn with_faults(
     }
 }
 
-fn mean_reward<'a>(rows: impl Iterator<Item = &'a OnlineRow>) -> f64 {
-    let rewards: Vec<f64> = rows.map(|row| row.reward).collect();
-    rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
-}
-
 /// SIMPPO's variants beside it, each on the seeds it was run with.
 fn variants(results: &Results, others: &[OnlineRow], curves: &[Curve]) -> Vec<VariantRow> {
     let all: Vec<OnlineRow> = results.online.iter().chain(others).cloned().collect();
@@ -320,31 +318,6 @@ fn variants(results: &Results, others: &[OnlineRow], curves: &[Curve]) -> Vec<Va
         early_reward: early(name),
     };
     names.iter().map(variant).collect()
-}
-
-fn load_rows(online: &[OnlineRow], sweep: &[(f64, OnlineRow)]) -> Vec<LoadRow> {
-    let mut rows = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
-    for (_, row) in sweep {
-        if !names.contains(&row.policy.as_str()) {
-            names.push(&row.policy);
-        }
-    }
-    for load in LOADS {
-        for name in &names {
-            let of = sweep.iter().filter(|(at, row)| *at == load && row.policy == *name);
-            let mut at_load: Vec<OnlineRow> = of.map(|(_, row)| row.clone()).collect();
-            let reward = mean_reward(at_load.iter());
-            at_load.extend(online.iter().filter(|row| row.policy == "isolated").cloned());
-            rows.push(LoadRow {
-                load,
-                policy: (*name).to_owned(),
-                reward,
-                p99_to_isolated: p99_ratio(&at_load, name, "isolated"),
-            });
-        }
-    }
-    rows
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@
 //! | S-RL | itself | itself | the published moves |
 //! | MAPPO | itself | itself and everybody's rows | the published moves |
 //! | SIMPPO | itself and the virtual agent | the same | the published moves |
-//! | residual | itself and the virtual agent | the same | corrects the queueing rule: instances -1 0 1, CPU -1 0 1, memory -1 0 1 |
+//! | residual | itself, the virtual agent and the queueing rule's wish | the same | the published moves, on top of the rule's wish ([`super::residual`]) |
 
 use serde::Serialize;
 use windfall_core::{Decision, Seed};
 use windfall_env::classic::{Driver, Staffed, Steady, goal_of, own_target, target_of};
-use windfall_env::moves::{Move, Moves, Range, Wish};
+use windfall_env::moves::{Moves, Wish};
 use windfall_env::multi::MultiScaling;
 use windfall_rl::algorithms::ppo::{PpoAgent, PpoSettings, Segment};
 use windfall_rl::random::Draw;
@@ -18,6 +18,7 @@ use windfall_rl::schedule::Schedule;
 
 use super::auxiliary::{Auxiliary, Field, OWN, Told};
 use super::faults::{Decider, FaultSettings, Faults};
+use super::residual::{self, RULE};
 
 /// How agents learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -55,6 +56,8 @@ pub struct TeamSettings {
     pub is_shared: bool,
     /// Newcomers begin with the weights of an agent that is there.
     pub warm_start: bool,
+    /// How much likelier than any other move holding is before anything is learned, as a logit.
+    pub hold_bias: f32,
     /// Of every agent.
     pub ppo: PpoSettings,
 }
@@ -66,13 +69,16 @@ impl TeamSettings {
             iterations: episodes,
             epochs: 6,
             minibatch: 100,
-            discount: 0.95,
+            // What a move brings shows within a few ticks; looking further adds only the noise of what the load and
+            // the others do. On validation hours 0.8 earns 8 to 10 more per episode than 0.95.
+            discount: 0.8,
             entropy: Schedule::linear(0.02, 0.002),
             learning_rate: Schedule::linear(1.5e-3, 3e-4),
-            hidden: vec![64, 64],
+            // On validation hours no worse than 64 and 64, at a third of the work.
+            hidden: vec![32, 32],
             ..PpoSettings::default()
         };
-        Self { method, is_shared: false, warm_start: true, ppo }
+        Self { method, is_shared: false, warm_start: true, hold_bias: 2.0, ppo }
     }
 
     /// The same with one network for all.
@@ -126,7 +132,7 @@ struct Tick {
 impl Team {
     /// A team of `count` that knows nothing.
     pub fn new(settings: TeamSettings, count: usize, seed: Seed) -> Self {
-        let moves = if settings.method.is_residual() { corrections() } else { Moves::paper() };
+        let moves = Moves::paper();
         let mut team = Self { settings, agents: Vec::new(), count, moves, seed };
         let networks = if team.settings.is_shared { 1 } else { count };
         for index in 0..networks {
@@ -142,13 +148,14 @@ impl Team {
         let settings = self.settings.ppo.clone();
         let mut agent = PpoAgent::new(settings, inputs, critic, self.moves.count(), seed);
         // To begin with, most ticks change nothing: a walk at random over all knobs ends in places from which
-        // little is learned. A residual begins as its rule, nine times of ten without a correction.
-        agent.prefer(0, if self.settings.method.is_residual() { 5.5 } else { 2.0 });
+        // little is learned. A residual begins as its rule, more often than not without a correction.
+        agent.prefer(0, self.settings.hold_bias);
         agent
     }
 
     fn inputs(&self) -> usize {
-        OWN + self.settings.method.auxiliary().width()
+        let rule = if self.settings.method.is_residual() { RULE } else { 0 };
+        OWN + self.settings.method.auxiliary().width() + rule
     }
 
     fn critic_inputs(&self) -> usize {
@@ -215,9 +222,9 @@ impl Team {
             tick.deciders.extend((0..count).map(|agent| faults.decider(agent, now)));
             self.tell(env, &tick.deciders, &faults, &mut told);
             field.gather(&told, count);
-            self.look(env, &told, &field, &mut tick);
-            self.choose(&mut tick, draw.as_mut());
             let wished = rule.decide(env.world());
+            self.look(env, (&told, &field), &wished, &mut tick);
+            self.choose(&mut tick, draw.as_mut());
             let before: Vec<Wish> = (0..count).map(|agent| env.world().wish(agent)).collect();
             let done = self.carry_out(env, &tick, &wished, &mut play);
             for agent in 0..count {
@@ -235,7 +242,8 @@ impl Team {
         }
         play.longest_gap = faults.longest_gap();
         if draws.is_some() {
-            self.close(env, &told, &mut play);
+            let wished = rule.decide(env.world());
+            self.close(env, &told, &wished, &mut play);
         }
         play
     }
@@ -255,7 +263,13 @@ impl Team {
     }
 
     /// Rows and masks of all agents.
-    fn look(&self, env: &MultiScaling, told: &[Told], field: &Field, tick: &mut Tick) {
+    fn look(
+        &self,
+        env: &MultiScaling,
+        (told, field): (&[Told], &Field),
+        wished: &Decision,
+        tick: &mut Tick,
+    ) {
         let (inputs, critic, actions) = (self.inputs(), self.critic_inputs(), self.moves.count());
         let count = env.agents();
         tick.rows.resize(count * inputs, 0.0);
@@ -269,7 +283,9 @@ impl Team {
         for agent in 0..count {
             let row = &mut tick.rows[agent * inputs..(agent + 1) * inputs];
             env.write_row(agent, &mut row[..OWN]);
-            field.write(self.settings.method.auxiliary(), agent, &mut row[OWN..]);
+            let told_of_others = OWN + self.settings.method.auxiliary().width();
+            field.write(self.settings.method.auxiliary(), agent, &mut row[OWN..told_of_others]);
+            residual::write_rule(env.world(), agent, wished, &mut row[told_of_others..]);
             let central = &mut tick.critic_rows[agent * critic..(agent + 1) * critic];
             if everybody.is_empty() {
                 central.copy_from_slice(row);
@@ -279,7 +295,7 @@ impl Team {
             }
             let allowed = &mut tick.allowed[agent * actions..(agent + 1) * actions];
             if self.settings.method.is_residual() {
-                allow_corrections(&self.moves, env, agent, allowed);
+                residual::write_mask(&self.moves, env.world(), agent, allowed);
             } else {
                 env.write_mask(agent, allowed);
             }
@@ -324,7 +340,8 @@ impl Team {
                 (Decider::Nobody, _) | (Decider::Agent, None) => now,
                 (Decider::Fallback, _) => Wish { instances: goal.instances, ..now },
                 (Decider::Agent, Some(action)) if self.settings.method.is_residual() => {
-                    corrected(self.moves.list()[action], now, goal, range)
+                    let wish = residual::corrected(self.moves.list()[action], now, goal, range);
+                    residual::steady(env.world(), agent, wish)
                 }
                 (Decider::Agent, Some(action)) => {
                     env.write_mask(agent, &mut allowed);
@@ -332,7 +349,7 @@ impl Team {
                     self.moves.list()[action].apply(now, range).unwrap_or(now)
                 }
             };
-            decision.targets.push(target_of(agent, steady(env, agent, wish, self.settings.method)));
+            decision.targets.push(target_of(agent, wish));
         }
         env.step_freely(&decision);
         play.illegal += illegal;
@@ -385,10 +402,10 @@ impl Team {
     }
 
     /// The state after the last step, from which the value of what follows is read.
-    fn close(&self, env: &MultiScaling, told: &[Told], play: &mut Play) {
+    fn close(&self, env: &MultiScaling, told: &[Told], wished: &Decision, play: &mut Play) {
         let (mut field, mut tick) = (Field::default(), Tick::default());
         field.gather(told, told.len());
-        self.look(env, told, &field, &mut tick);
+        self.look(env, (told, &field), wished, &mut tick);
         let critic = self.critic_inputs();
         for (agent, segments) in play.segments.iter_mut().enumerate() {
             if let Some(last) = segments.last_mut() {
@@ -423,14 +440,14 @@ impl Team {
         for _ in 0..ticks {
             self.tell(env, &tick.deciders, &faults, &mut told);
             field.gather(&told, count);
-            self.look(env, &told, &field, &mut tick);
+            self.look(env, (&told, &field), &Decision::default(), &mut tick);
             self.choose(&mut tick, Some(&mut draw));
             for agent in 0..count {
                 let done = tick.chosen[agent].unwrap_or(0);
                 self.keep(agent, (&tick, done, draw.unit()), &mut faults, &mut play);
             }
         }
-        self.close(env, &told, &mut play);
+        self.close(env, &told, &Decision::default(), &mut play);
         self.learn(&play);
     }
 
@@ -448,55 +465,5 @@ fn env_reward(env: &MultiScaling, agent: usize) -> f64 {
         env.settings().reward.pay(&env.world().earned(agent)).total()
     } else {
         0.0
-    }
-}
-
-/// The residual's moves: the first changes nothing of what the rule wishes.
-fn corrections() -> Moves {
-    let mut list = Vec::new();
-    for instances in [0, 1, -1] {
-        for cpu in [0, 1, -1] {
-            for memory in [0, 1, -1] {
-                list.push(Move { instances, cpu, memory });
-            }
-        }
-    }
-    Moves::of(list)
-}
-
-/// The rule's wish with a correction, within the range.
-fn corrected(step: Move, now: Wish, goal: Wish, range: Range) -> Wish {
-    let turn = |value: u32, steps: i32, (least, most): (u32, u32)| {
-        let new = i64::from(value) + i64::from(steps);
-        new.clamp(i64::from(least), i64::from(most)) as u32
-    };
-    Wish {
-        instances: turn(goal.instances, step.instances, range.instances),
-        cpu: turn(now.cpu, step.cpu * 128, range.cpu),
-        memory: turn(now.memory, step.memory * 64, range.memory),
-    }
-}
-
-/// Sizes must stay in their range; instances are clamped.
-fn allow_corrections(moves: &Moves, env: &MultiScaling, agent: usize, allowed: &mut [bool]) {
-    let (wish, range) = (env.world().wish(agent), env.world().settings().range);
-    let inside = |value: u32, steps: i32, size: u32, (least, most): (u32, u32)| {
-        let new = i64::from(value) + i64::from(steps) * i64::from(size);
-        steps == 0 || (i64::from(least)..=i64::from(most)).contains(&new)
-    };
-    for (step, allowed) in moves.list().iter().zip(allowed) {
-        *allowed = inside(wish.cpu, step.cpu, 128, range.cpu)
-            && inside(wish.memory, step.memory, 64, range.memory);
-    }
-}
-
-/// A residual's wish does not turn back at once: its rule does not know what that costs.
-fn steady(env: &MultiScaling, agent: usize, wish: Wish, method: Method) -> Wish {
-    let now = env.world().wish(agent);
-    let goes = wish.instances.cmp(&now.instances) as i32;
-    if method.is_residual() && goes * env.world().turned(agent) < 0 {
-        Wish { instances: now.instances, ..wish }
-    } else {
-        wish
     }
 }

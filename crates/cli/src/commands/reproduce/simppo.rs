@@ -94,3 +94,50 @@ fn cost(agents: usize) -> Cost {
         bytes_per_agent: team.bytes() / agents,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windfall_papers::simppo::online::OnlineRow;
+
+    fn row(policy: &str, reward: f64, p99_ms: f64) -> OnlineRow {
+        OnlineRow {
+            policy: policy.to_owned(),
+            function: "ocr".to_owned(),
+            seed: 1,
+            reward,
+            p99_ms,
+            slo_ms: 1000.0,
+            slo_preserved: 0.9,
+            utilisation: 0.4,
+            core_seconds_granted: 100.0,
+        }
+    }
+
+    #[test]
+    fn heuristics_that_win_are_told_first_and_one_seed_has_no_deviation() {
+        let online = vec![
+            row("simppo", 150.0, 2000.0),
+            row("isolated", 160.0, 1000.0),
+            row("queueing", 155.0, 3000.0),
+            row("fixed", 120.0, 900.0),
+        ];
+        let results = Results { online, ..Results::default() };
+        let text = page::text(&results);
+        let first = text.lines().next().unwrap_or_default();
+        assert!(first.contains("is beaten by queueing (155.0)"), "{first}");
+        assert!(first.contains("A lower p99 than its 2.00 objectives: fixed (0.90)"), "{first}");
+        assert!(text.contains("simppo             150.0     - "), "{text}");
+        let mut settings = ReproduceSettings::quick();
+        settings.seeds = vec![1];
+        let cost = Cost {
+            agents: 110,
+            learner_ms_per_tick: 1.0,
+            simulator_ms_per_tick: 1.0,
+            bytes_per_agent: 1024,
+        };
+        let html = page::page(&results, cost, &settings).html();
+        assert!(html.contains("12 functions, 1 seed, 25 episodes of training"));
+        assert!(!html.contains("sd 0.0"));
+    }
+}

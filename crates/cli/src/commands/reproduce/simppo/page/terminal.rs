@@ -1,0 +1,96 @@
+//! The same for the terminal.
+
+use windfall_papers::simppo::Results;
+use windfall_papers::simppo::online::OnlineRow;
+
+use super::{by_function, p99_to_objective, story, summaries, times};
+
+/// The table for the terminal.
+pub(in super::super) fn text(results: &Results) -> String {
+    let mut lines = vec![
+        story(results),
+        String::new(),
+        "policy            reward    sd  p99/slo    slo   util  core-s".to_owned(),
+    ];
+    for one in summaries(results) {
+        lines.push(format!(
+            "{:16} {:7.1} {:>5} {:8.2} {:6.3} {:6.3} {:7.0}",
+            one.policy,
+            one.reward,
+            one.spread.map_or("-".to_owned(), |spread| format!("{spread:.1}")),
+            one.p99_to_slo,
+            one.preserved,
+            one.utilisation,
+            one.core_seconds
+        ));
+    }
+    for (title, digits, of) in [
+        ("p99 over the objective", 2, &p99_to_objective as &dyn Fn(&OnlineRow) -> f64),
+        ("reward", 1, &|row: &OnlineRow| row.reward),
+    ] {
+        lines.push(String::new());
+        lines.push(table(results, title, digits, of));
+    }
+    let ratios = &results.ratios;
+    lines.push(String::new());
+    lines.push(format!(
+        "SIMPPO to isolated: reward {:.3}, p99 {:.3};  S-RL together to SIMPPO, p99: {:.2};  \
+         degradation of ENSURE to SIMPPO: {}",
+        ratios.simppo_to_isolated_reward,
+        ratios.simppo_to_isolated_p99,
+        ratios.together_to_simppo_p99,
+        times(ratios.ensure_to_simppo_degradation)
+    ));
+    for at in &results.load_ratios {
+        lines.push(format!(
+            "  at load {:.1}: reward {:.3}, p99 {:.3};  together to SIMPPO {:.2};  ENSURE's degradation {}",
+            at.load,
+            at.ratios.simppo_to_isolated_reward,
+            at.ratios.simppo_to_isolated_p99,
+            at.ratios.together_to_simppo_p99,
+            times(at.ratios.ensure_to_simppo_degradation)
+        ));
+    }
+    for step in &results.growth {
+        lines.push(format!(
+            "{:4} functions: drop {:5.2} %, {} episodes{}",
+            step.functions,
+            step.drop_percent,
+            step.episodes,
+            if step.is_stable { "" } else { " (not stable)" }
+        ));
+    }
+    let (faults, chain) = (&results.faults, &results.chain);
+    lines.push(format!(
+        "faults: {:.2} % of the reward lost, longest gap {} ticks, {} illegal actions",
+        faults.reward_loss_percent, faults.longest_gap_ticks, faults.illegal_actions
+    ));
+    lines.push(format!("chain, objective {:.0} ms:", chain.objective_ms));
+    for row in &chain.splits {
+        lines.push(format!(
+            "  {:22} p99 {:5.0} ms, worst seed {:5.0} ms, {:+.1} % core-seconds against the oracle split",
+            row.split, row.p99_ms, row.worst_p99_ms, row.over_oracle_percent
+        ));
+    }
+    lines.join("\n")
+}
+
+/// One number by function and policy.
+fn table(results: &Results, title: &str, digits: usize, of: &dyn Fn(&OnlineRow) -> f64) -> String {
+    let rows = by_function(results, of);
+    let mut lines = Vec::new();
+    if let Some((_, numbers)) = rows.first() {
+        let heads = numbers.iter().map(|(policy, _)| format!(" {:>8}", cut(policy)));
+        lines.push(format!("{title:22}{}", heads.collect::<String>()));
+    }
+    for (name, numbers) in &rows {
+        let cells = numbers.iter().map(|(_, value)| format!(" {value:8.digits$}"));
+        lines.push(format!("{name:22}{}", cells.collect::<String>()));
+    }
+    lines.join("\n")
+}
+
+/// As much of a name as a column has room for.
+fn cut(name: &str) -> &str {
+    name.get(..8).unwrap_or(name)
+}
