@@ -75,7 +75,8 @@ fn summaries(results: &Results) -> Vec<Summary> {
             core_seconds: mean(rows.iter().map(|row| row.core_seconds_granted)),
         }
     };
-    POLICIES.into_iter().map(summary).collect()
+    let was_run = |policy: &&str| results.online.iter().any(|row| row.policy == *policy);
+    POLICIES.into_iter().filter(was_run).map(summary).collect()
 }
 
 /// What came out, heuristics that win first.
@@ -100,7 +101,7 @@ fn story(results: &Results) -> String {
     };
     let faster: Vec<String> = HEURISTICS
         .into_iter()
-        .filter(|name| tail(name) < tail("simppo"))
+        .filter(|name| tail(name).zip(tail("simppo")).is_some_and(|(its, ours)| its < ours))
         .map(|name| format!("{name} ({:.2})", tail(name).unwrap_or_default()))
         .collect();
     let second = if faster.is_empty() {
