@@ -8,7 +8,6 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use serde::Serialize;
-use windfall_scenario::Scenario;
 use windfall_scenario::frontier::dials::{
     Family, pair_families, scaling_families, sizing_families,
 };
@@ -18,6 +17,7 @@ use windfall_scenario::frontier::worlds::World;
 use windfall_scenario::frontier::{
     Frontier, FrontierPoint, FrontierResult, FrontierWatcher, OraclePoint, Question,
 };
+use windfall_scenario::{Scenario, is_known};
 use windfall_telemetry::report::ReportContext;
 use windfall_trace::Source;
 
@@ -94,8 +94,8 @@ struct Results<'a> {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let question = arguments.question();
-    let scenario = arguments.scenario(question)?;
     let families = arguments.families(question)?;
+    let scenario = arguments.scenario(question, &families)?;
     let frontier = Frontier { question, scenario: &scenario, families, pool: arguments.pool };
     let bar = Bar(progress::runs(0));
     let threads = arguments.threads.unwrap_or_else(all_threads);
@@ -152,7 +152,7 @@ impl Arguments {
         }
     }
 
-    fn scenario(&self, question: Question) -> anyhow::Result<Scenario> {
+    fn scenario(&self, question: Question, families: &[Family]) -> anyhow::Result<Scenario> {
         let is_given = self.given.scenario.is_some() || self.given.trace.is_some();
         let mut scenario = match self.world {
             Some(_) if is_given => bail!("--world is a world of its own; leave out the others"),
@@ -179,6 +179,14 @@ impl Arguments {
         if let Some(seeds) = &self.seeds {
             scenario.seeds.clone_from(seeds);
         }
+        // Who takes part is said by the families, not by the world.
+        let mut policies: Vec<String> = families
+            .iter()
+            .map(|family| family.policy.clone())
+            .filter(|name| is_known(name))
+            .collect();
+        policies.dedup();
+        scenario.policies = policies;
         scenario.check()?;
         Ok(scenario)
     }
