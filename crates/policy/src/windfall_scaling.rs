@@ -33,6 +33,7 @@ use self::shadow_price::ShadowPrice;
 use crate::per_function::PerFunction;
 
 pub use self::prior_fit::GapCounts;
+pub use self::shadow_price::ShadowLaw;
 
 /// Settings of [`WindfallScaling`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,18 +49,23 @@ pub struct WindfallScalingSettings {
     pub prior_gaps: f64,
     /// What the price is multiplied by for headroom that is there already.
     pub hysteresis: f64,
+    /// How the price follows a pool that is full.
+    pub shadow: ShadowLaw,
     /// Keep-alive while gaps are unknown or time has jumped, seconds.
     pub fallback_keep_alive_seconds: f64,
 }
 
 impl Default for WindfallScalingSettings {
+    /// Fairness, start charge and the weight of the prior are fitted on training functions alone: see
+    /// `experiments/scaling_frontier`.
     fn default() -> Self {
         Self {
             price: 1e-4,
-            fairness: 1.0,
-            start_charge_seconds: 30.0,
-            prior_gaps: 10.0,
+            fairness: 0.1,
+            start_charge_seconds: 45.0,
+            prior_gaps: 30.0,
             hysteresis: 0.5,
+            shadow: ShadowLaw::default(),
             fallback_keep_alive_seconds: 600.0,
         }
     }
@@ -106,7 +112,7 @@ impl WindfallScaling {
             programme: Programme::default(),
             functions: PerFunction::default(),
             standing: PerFunction::default(),
-            shadow: ShadowPrice::default(),
+            shadow: ShadowPrice::new(settings.shadow),
             last: None,
             rests_until: Timestamp::ZERO,
         }
@@ -219,7 +225,8 @@ fn worth(
     (spared / view.allocation.memory.mib().max(1.0)).clamp(0.0, 1e6)
 }
 
-/// The decision in one phrase: gap, hazard, price, and what it saves.
+/// The decision in one phrase: gap, hazard, price, and what it saves. Where calls need the instance at this
+/// moment there is no gap to tell of.
 fn told(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> String {
     if !is_known {
         return "never called".to_owned();
@@ -228,10 +235,12 @@ fn told(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> Stri
     let deed = match instances.cmp(&(have as usize)) {
         std::cmp::Ordering::Less => "release",
         std::cmp::Ordering::Equal => "hold",
+        std::cmp::Ordering::Greater if instances <= needed => "start for calls that are there",
         std::cmp::Ordering::Greater => "start ahead",
     };
     let mut text = format!("{deed}: {needed} needed, {headroom} by headroom, {have} there");
-    if let Some(Reasons { level, age, usual_gap, hazard, costs }) = reasons {
+    let in_gap = reasons.filter(|reasons| reasons.level >= needed);
+    if let Some(Reasons { level, age, usual_gap, hazard, costs }) = in_gap {
         let gap =
             usual_gap.map_or("no gap seen yet".to_owned(), |gap| format!("usual gap {gap:.1} s"));
         let spared = hazard * f64::from(costs.miss - costs.start) - f64::from(costs.hold);
@@ -263,7 +272,7 @@ impl Policy for WindfallScaling {
             targets.extend(self.target(view, seen));
         }
         let reason = format!(
-            "price {} per MiB-second, times {:.2} for the pool",
+            "price {:e} per MiB-second, times {:.2} for the pool",
             self.settings.price,
             self.shadow.factor()
         );

@@ -4,7 +4,7 @@
 //! cargo run --profile quick -p windfall-scenario --example fit_gap_prior -- SCENARIO... > crates/policy/params/gap_prior.txt
 //! ```
 //!
-//! Each scenario names a trace with `part = "train"`. Gaps are those of calls that nobody lets wait long, so
+//! Each scenario names a trace with `fold = "train"` and `fold_by = "application"`. Gaps are those of calls that nobody lets wait long, so
 //! the run that shows them keeps instances alive for an hour.
 #![allow(clippy::print_stdout, reason = "it prints tables")]
 

@@ -16,12 +16,14 @@ pub mod measure;
 pub mod minute_oracle;
 pub mod pages;
 pub mod ratios;
+mod trades;
 pub mod worlds;
 
 use rayon::prelude::*;
 use serde::Serialize;
 use windfall_core::{Allocation, Seed};
 use windfall_sim::Cluster;
+use windfall_trace::Needs;
 
 use self::arrivals_oracle::OracleCost;
 use self::dials::Family;
@@ -40,6 +42,31 @@ pub enum Question {
         /// What users reserve over what there is.
         load: f64,
     },
+    /// Both decision points at once: slow calls against memory, and cores and p99 beside them, of pairs of a
+    /// sizing and a scaling policy on a cluster of this load.
+    Together {
+        /// What users reserve over what there is.
+        load: f64,
+    },
+}
+
+impl Question {
+    /// The load of the cluster; nothing where it takes everything.
+    pub fn load(self) -> Option<f64> {
+        match self {
+            Self::Scaling => None,
+            Self::Sizing { load } | Self::Together { load } => Some(load),
+        }
+    }
+
+    /// What calls need in a world that is made for this question: where only instances are counted, calls
+    /// need time and nothing else.
+    pub fn needs(self) -> Needs {
+        match self {
+            Self::Scaling => Needs::TimesOnly,
+            Self::Sizing { .. } | Self::Together { .. } => Needs::Modelled,
+        }
+    }
 }
 
 /// What is swept.
@@ -107,6 +134,14 @@ pub struct FrontierResult {
     pub points: Vec<FrontierPoint>,
     /// One for each seed.
     pub oracle: Vec<OraclePoint>,
+}
+
+impl FrontierResult {
+    /// What the arrivals oracle holds, averaged over the seeds; never zero.
+    pub fn mean_of_oracle(&self, of: fn(&OracleCost) -> f64) -> f64 {
+        let sum: f64 = self.oracle.iter().map(|point| of(&point.cost)).sum();
+        (sum / self.oracle.len().max(1) as f64).max(f64::MIN_POSITIVE)
+    }
 }
 
 /// Who watches a sweep. Called from several threads.
@@ -192,16 +227,21 @@ impl Frontier<'_> {
     ) -> Result<FrontierPoint, RunError> {
         let scenario = family.at(value, self.scenario);
         let mut workload = scenario.trace.open(Seed::new(seed))?;
-        let load = if let Question::Sizing { load } = self.question { load } else { 1.0 };
-        let run =
-            Run { scenario: &scenario, policy: &family.policy, load, seed, keep_steps: false };
+        let load = self.question.load();
+        let run = Run {
+            scenario: &scenario,
+            policy: &family.policy,
+            load: load.unwrap_or(1.0),
+            seed,
+            keep_steps: false,
+        };
         let mut measure = InstanceMeasure::new(scenario.warm_up, workload.horizon());
-        let cluster = match self.question {
-            Question::Sizing { load } => {
+        let cluster = match load {
+            Some(load) => {
                 let mut whole = scenario.trace.open(Seed::new(seed))?;
                 size_cluster(&reserved(whole.as_mut()), load, scenario.node)
             }
-            Question::Scaling => self.cluster(oracle),
+            None => self.cluster(oracle),
         };
         let mut unseen = |_| {};
         let watching: Watching<'_> = (&mut measure, &mut unseen);

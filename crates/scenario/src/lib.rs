@@ -13,7 +13,7 @@ pub mod sweep;
 pub mod windfall_training;
 
 pub use cluster::size_cluster;
-pub use registry::{PolicyEntry, REGISTRY, entry};
+pub use registry::{PolicyEntry, REGISTRY, entry, is_known};
 pub use run::{Run, RunError, RunOutput};
 pub use settings::{Scenario, ScenarioError};
 pub use sweep::{Sweep, SweepResult};

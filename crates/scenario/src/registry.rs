@@ -74,6 +74,9 @@ pub struct PolicyEntry {
     pub foresight: bool,
     /// Whether it takes part unless a scenario says otherwise.
     pub by_default: bool,
+    /// Whether its whole point is another size for each call, which needs a platform that sizes calls one by
+    /// one.
+    pub sizes_calls: bool,
     build: fn(&Parts<'_>) -> Result<Assembled, toml::de::Error>,
 }
 
@@ -186,6 +189,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "what the user reserves, for ever",
         foresight: false,
         by_default: true,
+        sizes_calls: false,
         build: |parts| parts.no_settings().map(|()| sizes_calls(Fixed)),
     },
     PolicyEntry {
@@ -193,6 +197,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "calibrated first sizes, live trimming within a slack budget, loans",
         foresight: false,
         by_default: true,
+        sizes_calls: true,
         build: |parts| Ok(windfall(parts.settings()?)),
     },
     PolicyEntry {
@@ -200,6 +205,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "a random size within FaaSRM's safeguard: what the safeguard alone is worth",
         foresight: false,
         by_default: true,
+        sizes_calls: true,
         build: |parts| {
             parts.no_settings()?;
             let settings = PeakSettings::default();
@@ -214,6 +220,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "p99 of the function's peaks plus a margin, per resource",
         foresight: false,
         by_default: true,
+        sizes_calls: true,
         build: |parts| Ok(sizes_calls(Histogram::new(parts.settings()?))),
     },
     PolicyEntry {
@@ -221,6 +228,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "knows each call's demand and sets its size once; for reports only",
         foresight: true,
         by_default: true,
+        sizes_calls: true,
         build: |parts| parts.no_settings().map(|()| sizes_calls(Oracle)),
     },
     PolicyEntry {
@@ -228,6 +236,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "one step down when the last call used little, one step up when it used much",
         foresight: false,
         by_default: true,
+        sizes_calls: true,
         build: |parts| Ok(sizes_calls(Greedy::new(parts.settings()?))),
     },
     PolicyEntry {
@@ -235,6 +244,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "raises CPU when calls run late, lowers it when CPU is scarce; sizes capacity",
         foresight: false,
         by_default: true,
+        sizes_calls: true,
         build: |parts| Ok(also_ticks(Ensure::new(parts.settings()?), EnsureScaling::default())),
     },
     PolicyEntry {
@@ -242,6 +252,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "harvest pool with predicted expiry and live reclaim",
         foresight: false,
         by_default: true,
+        sizes_calls: true,
         build: |parts| Ok(sizes_calls(Libra::new(parts.settings()?))),
     },
     PolicyEntry {
@@ -249,6 +260,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "input-aware: the class of size that is cheapest to be wrong with, learned online",
         foresight: false,
         by_default: true,
+        sizes_calls: true,
         build: |parts| Ok(sizes_calls(Shabari::new(parts.settings()?))),
     },
     PolicyEntry {
@@ -256,6 +268,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "FaaSRM's score network behind its safeguard, as trained here",
         foresight: false,
         by_default: false,
+        sizes_calls: true,
         build: |parts| {
             parts.no_settings()?;
             trained_faasrm().map_err(serde::de::Error::custom)
@@ -266,6 +279,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "square-root staffing of warm instances with a cold-start lead; fixed sizes",
         foresight: false,
         by_default: true,
+        sizes_calls: false,
         build: |parts| Ok(also_ticks(Fixed, Queueing::new(parts.settings()?))),
     },
     PolicyEntry {
@@ -273,6 +287,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "keeps idle instances for a fixed time; fixed sizes",
         foresight: false,
         by_default: false,
+        sizes_calls: false,
         build: |parts| Ok(also_ticks(Fixed, KeepAlive::new(parts.settings()?))),
     },
     PolicyEntry {
@@ -280,6 +295,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "unloads after a call and loads before the next, by its idle times; fixed sizes",
         foresight: false,
         by_default: false,
+        sizes_calls: false,
         build: |parts| Ok(scales_instances(Fixed, HybridHistogram::new(parts.settings()?))),
     },
     PolicyEntry {
@@ -287,6 +303,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
         summary: "holds, releases or starts ahead by hazard and price of memory; fixed sizes",
         foresight: false,
         by_default: false,
+        sizes_calls: false,
         build: |parts| Ok(scales_instances(Fixed, WindfallScaling::new(parts.settings()?))),
     },
     incumbents::KPA,

@@ -36,6 +36,6 @@ pub use binned::Placement;
 pub use detect::{Detected, TraceKind, detect};
 pub use error::TraceError;
 pub use minute_counts::Caps;
-pub use options::{Fold, Needs, Part, ReadOptions};
+pub use options::{Fold, FoldBy, Needs, ReadOptions};
 pub use source::{Opened, Source};
 pub use summary::{OfferedLoad, TraceSummary, offered_load, summarise};

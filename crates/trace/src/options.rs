@@ -12,8 +12,8 @@ use crate::detect::TraceKind;
 use crate::error::TraceError;
 use crate::minute_counts::Caps;
 
-/// One half of a trace's functions, chosen by their places in the file, so that what is tuned on one half
-/// can be judged on functions it has never seen.
+/// One half of a trace's functions, so that what is tuned on one half can be judged on functions it has
+/// never seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fold {
@@ -23,11 +23,37 @@ pub enum Fold {
     Test,
 }
 
+/// What stays together when functions are halved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FoldBy {
+    /// Nothing: functions are halved by their places in the file.
+    #[default]
+    Function,
+    /// Functions of one application, by its name: they resemble each other, and what was fitted on one
+    /// half of them is no news about the other.
+    Application,
+}
+
+impl FoldBy {
+    fn is_usual(&self) -> bool {
+        *self == Self::Function
+    }
+}
+
 impl Fold {
     /// Whether the function at `place` belongs to it. Hashed, because files are often sorted.
     pub fn holds(self, place: usize) -> bool {
-        let is_even = mix(place as u64 + 1).is_multiple_of(2);
-        is_even == (self == Self::Train)
+        self.holds_hash(mix(place as u64 + 1))
+    }
+
+    /// Whether the functions of `application` belong to it.
+    pub fn holds_application(self, application: &str) -> bool {
+        self.holds_hash(Seed::new(0).stream(application).get())
+    }
+
+    fn holds_hash(self, hash: u64) -> bool {
+        hash.is_multiple_of(2) == (self == Self::Train)
     }
 }
 
@@ -50,33 +76,14 @@ pub struct ReadOptions {
     /// Only this half of the functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold: Option<Fold>,
+    /// What stays together when functions are halved.
+    #[serde(skip_serializing_if = "FoldBy::is_usual")]
+    pub fold_by: FoldBy,
     /// Leave out functions that not all tables of Azure 2019 know, instead of refusing the trace.
     pub skip_incomplete: bool,
-    /// Only one half of the applications: what is fitted on one must be shown on the other.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub part: Option<Part>,
     /// What calls need beside time.
     #[serde(skip_serializing_if = "Needs::is_usual")]
     pub needs: Needs,
-}
-
-/// One half of the applications of a trace, by a hash of their names: functions of one application
-/// resemble each other and must not stand on both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// To fit on.
-    Train,
-    /// To show on.
-    Test,
-}
-
-impl Part {
-    /// Whether `application` belongs to this half.
-    pub fn holds(self, application: &str) -> bool {
-        let is_even = Seed::new(0).stream(application).get().is_multiple_of(2);
-        is_even == (self == Self::Train)
-    }
 }
 
 /// What calls need beside time.
@@ -107,8 +114,8 @@ impl Default for ReadOptions {
             max_functions: None,
             without_busiest: false,
             fold: None,
+            fold_by: FoldBy::default(),
             skip_incomplete: false,
-            part: None,
             needs: Needs::default(),
         }
     }
@@ -146,7 +153,7 @@ impl ReadOptions {
     /// Refuses options that would have no effect on this kind of trace: an option that is read and then
     /// ignored misleads.
     pub(crate) fn check_for(&self, kind: &TraceKind, file: &Path) -> Result<(), TraceError> {
-        let Self { placement, caps, huawei_scale, skip_incomplete, part, needs, .. } = self;
+        let Self { placement, caps, huawei_scale, skip_incomplete, fold_by, needs, .. } = self;
         // The window and the choice of functions work on every kind.
         let (counts, huawei, tables) = match kind {
             TraceKind::Azure2019 { .. } => (true, false, true),
@@ -158,7 +165,7 @@ impl ReadOptions {
             ("placement", *placement != usual.placement && !counts, "counts per minute or bin"),
             ("caps", caps.is_some() && !counts, "counts per minute or bin"),
             ("huawei_scale", *huawei_scale != usual.huawei_scale && !huawei, "Huawei's tables"),
-            ("part", part.is_some() && !counts, "counts per minute or bin"),
+            ("fold_by", *fold_by != usual.fold_by && !counts, "counts per minute or bin"),
             ("needs", *needs != usual.needs && !counts, "counts per minute or bin"),
             ("skip_incomplete", *skip_incomplete && !tables, "Azure's three tables of 2019"),
         ];
@@ -183,16 +190,17 @@ impl ReadOptions {
         Ok((from, to.min(minutes).saturating_sub(from)))
     }
 
-    /// Whether the functions of `application` belong to the part that is read.
+    /// Whether the functions of `application` belong to the half that is read.
     pub(crate) fn holds(&self, application: &str) -> bool {
-        self.part.is_none_or(|part| part.holds(application))
+        let fold = self.fold.filter(|_| self.fold_by == FoldBy::Application);
+        fold.is_none_or(|fold| fold.holds_application(application))
     }
 
     /// Which of the functions with so many `calls` each are kept.
     pub(crate) fn keep(&self, calls: &[f64]) -> Vec<bool> {
         let first = self.max_functions.unwrap_or(usize::MAX);
         let mut keep: Vec<bool> = (0..calls.len()).map(|place| place < first).collect();
-        if let Some(fold) = self.fold {
+        if let Some(fold) = self.fold.filter(|_| self.fold_by == FoldBy::Function) {
             keep.iter_mut().enumerate().for_each(|(place, keep)| *keep &= fold.holds(place));
         }
         // The earliest one if several are busiest.

@@ -4,18 +4,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use serde::Serialize;
-use windfall_scenario::Scenario;
-use windfall_scenario::frontier::dials::{Family, scaling_families, sizing_families};
-use windfall_scenario::frontier::pages::{document, to_text};
+use windfall_scenario::frontier::dials::{
+    Family, pair_families, scaling_families, sizing_families,
+};
+use windfall_scenario::frontier::pages::{dial, document, to_text};
 use windfall_scenario::frontier::ratios::{Ratio, ratios};
 use windfall_scenario::frontier::worlds::World;
 use windfall_scenario::frontier::{
     Frontier, FrontierPoint, FrontierResult, FrontierWatcher, OraclePoint, Question,
 };
+use windfall_scenario::{Scenario, is_known};
 use windfall_telemetry::report::ReportContext;
+use windfall_trace::Source;
 
 use crate::arguments::{Format, WorldArguments, load, seeds, threads};
 use crate::commands::compare::all_threads;
@@ -30,8 +34,8 @@ use crate::progress;
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// A world made for this question; --scenario and --trace take its place
-    #[arg(long, value_enum, help_heading = "World")]
-    world: Option<WorldName>,
+    #[arg(long, value_parser = worlds(), help_heading = "World")]
+    world: Option<World>,
     #[command(flatten)]
     given: WorldArguments,
     /// Calls that one instance serves at once
@@ -43,6 +47,9 @@ pub(crate) struct Arguments {
     /// Ask for sizes instead: p99 slowdown against core-seconds, at this load
     #[arg(long, value_name = "LOAD", value_parser = load, help_heading = "World")]
     sizing: Option<f64>,
+    /// Ask for both decision points: pairs of a sizing and a scaling policy at this load
+    #[arg(long, value_name = "LOAD", value_parser = load, conflicts_with_all = ["sizing", "pool", "concurrency"], help_heading = "World")]
+    together: Option<f64>,
     /// Only families whose names begin like one of these
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Runs")]
     policies: Vec<String>,
@@ -66,33 +73,13 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WorldName {
-    /// Azure's 500 functions, held-out half, last four hours
-    Sparse,
-    /// The other half, first four hours: for fitting
-    SparseTrain,
-    /// Azure's other 1,000 functions
-    Confirm,
-    /// Huawei's busiest functions, held-out half
-    Dense,
-    /// The other half: for fitting
-    DenseTrain,
-    /// Generated functions
-    Generated,
-}
-
-impl WorldName {
-    fn world(self) -> World {
-        match self {
-            Self::Sparse => World::Sparse,
-            Self::SparseTrain => World::SparseTrain,
-            Self::Confirm => World::Confirm,
-            Self::Dense => World::Dense,
-            Self::DenseTrain => World::DenseTrain,
-            Self::Generated => World::Generated,
-        }
-    }
+/// Worlds by their names.
+fn worlds() -> impl TypedValueParser<Value = World> {
+    let listed = World::ALL.map(|world| {
+        let (name, summary) = world.name();
+        PossibleValue::new(name).help(summary)
+    });
+    PossibleValuesParser::new(listed).map(|name| World::named(&name).unwrap_or(World::Sparse))
 }
 
 /// What scripts read.
@@ -106,15 +93,15 @@ struct Results<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let scenario = arguments.scenario()?;
-    let question = arguments.sizing.map_or(Question::Scaling, |load| Question::Sizing { load });
+    let question = arguments.question();
     let families = arguments.families(question)?;
+    let scenario = arguments.scenario(question, &families)?;
     let frontier = Frontier { question, scenario: &scenario, families, pool: arguments.pool };
     let bar = Bar(progress::runs(0));
     let threads = arguments.threads.unwrap_or_else(all_threads);
     let result = frontier.sweep_on(threads, &bar)?;
     bar.0.finish_and_clear();
-    let ratios = ratios(&result.points);
+    let ratios = ratios(question, &result.points);
     let folder = arguments
         .out
         .clone()
@@ -157,17 +144,24 @@ fn deliver(
 }
 
 impl Arguments {
-    fn scenario(&self) -> anyhow::Result<Scenario> {
+    fn question(&self) -> Question {
+        match (self.sizing, self.together) {
+            (Some(load), _) => Question::Sizing { load },
+            (None, Some(load)) => Question::Together { load },
+            (None, None) => Question::Scaling,
+        }
+    }
+
+    fn scenario(&self, question: Question, families: &[Family]) -> anyhow::Result<Scenario> {
         let is_given = self.given.scenario.is_some() || self.given.trace.is_some();
         let mut scenario = match self.world {
             Some(_) if is_given => bail!("--world is a world of its own; leave out the others"),
             _ if is_given => self.given.scenario()?,
-            Some(world) => self.given.on_top_of(world.world().scenario(&data()))?,
+            Some(world) => self.in_world(world, question)?,
             None => {
-                let sparse = World::Sparse.scenario(&data());
+                let sparse = World::Sparse.scenario(&data(), question.needs());
                 let is_there = sparse.trace.open(windfall_core::Seed::new(1)).is_ok();
-                let usual = if is_there { sparse } else { World::Generated.scenario(&data()) };
-                self.given.on_top_of(usual)?
+                self.in_world(if is_there { World::Sparse } else { World::Generated }, question)?
             }
         };
         if let Some(concurrency) = self.concurrency {
@@ -185,7 +179,24 @@ impl Arguments {
         if let Some(seeds) = &self.seeds {
             scenario.seeds.clone_from(seeds);
         }
+        // Who takes part is said by the families, not by the world.
+        let mut policies: Vec<String> = families
+            .iter()
+            .map(|family| family.policy.clone())
+            .filter(|name| is_known(name))
+            .collect();
+        policies.dedup();
+        scenario.policies = policies;
         scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// A world with the flags on top.
+    fn in_world(&self, world: World, question: Question) -> anyhow::Result<Scenario> {
+        let mut scenario = self.given.on_top_of(world.scenario(&data(), question.needs()))?;
+        if let (true, Source::File { options, .. }) = (self.given.bursty, &mut scenario.trace) {
+            options.placement = world.bursts();
+        }
         Ok(scenario)
     }
 
@@ -193,6 +204,7 @@ impl Arguments {
         let mut families = match question {
             Question::Scaling => scaling_families(),
             Question::Sizing { .. } => sizing_families(),
+            Question::Together { .. } => pair_families(),
         };
         if !self.policies.is_empty() {
             let labels: Vec<String> = families.iter().map(|family| family.label.clone()).collect();
@@ -207,7 +219,7 @@ impl Arguments {
                 .retain(|family| self.policies.iter().any(|name| family.label.starts_with(name)));
         }
         for family in &mut families {
-            if family.policy == "windfall-scaling" && !self.prices.is_empty() {
+            if family.policy.ends_with("windfall-scaling") && !self.prices.is_empty() {
                 if let Some(price) = self.prices.iter().find(|price| !(0.0..=1e3).contains(*price))
                 {
                     bail!("--prices holds {price}, allowed is 0 to 1000");
@@ -239,7 +251,7 @@ impl FrontierWatcher for Bar {
     }
 
     fn run_ends(&self, point: &FrontierPoint) {
-        self.0.set_message(format!("{} {}", point.policy, point.dial));
+        self.0.set_message(format!("{} {}", point.policy, dial(point.dial)));
         self.0.inc(1);
     }
 }

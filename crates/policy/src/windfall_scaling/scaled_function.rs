@@ -141,9 +141,11 @@ impl ScaledFunction {
     /// What things cost at `level`, in felt waits.
     fn costs(&self, level: usize, view: &FunctionView, shared: &Shared<'_>) -> Costs {
         let settings = shared.settings;
-        let hold = settings.price * shared.factor * view.allocation.memory.mib();
+        let usual = settings.price * view.allocation.memory.mib();
+        let hold = shared.factor * usual;
         let cold = view.cold_start.as_secs_f64();
-        let start = hold * (cold + settings.start_charge_seconds);
+        // The charge stands for CPU and churn, which a full pool makes no dearer.
+        let start = hold * cold + usual * settings.start_charge_seconds;
         let per_hour = (3600.0 * self.rate()).max(1.0);
         let fairness = (1.0 + 60.0 / per_hour).powf(settings.fairness);
         let misses = 1.0 + self.rate() * cold;

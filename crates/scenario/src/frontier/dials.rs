@@ -19,8 +19,8 @@ pub struct Family {
     pub values: Vec<f64>,
     /// Settings that stay.
     pub fixed: Vec<(&'static str, toml::Value)>,
-    /// Whether the dial is a key of the manifest that sets the policy.
-    pub is_in_manifest: bool,
+    /// Where the policy is set by a manifest: lines of it that stay; the dial is one more key of it.
+    pub manifest: Option<&'static str>,
     /// What makes the platform start instances under this policy.
     pub scale_out: ScaleOut,
     /// Whether it is one of those that others are judged by.
@@ -35,21 +35,26 @@ impl Family {
             key,
             values: values.to_vec(),
             fixed: Vec::new(),
-            is_in_manifest: false,
+            manifest: None,
             scale_out: ScaleOut::OnMiss,
             is_incumbent: true,
         }
     }
 
+    /// Whose setting the dial is: of a pair, the half that decides at ticks.
+    fn set(&self) -> &str {
+        self.policy.split_once('+').map_or(&self.policy, |(_, ticks)| ticks)
+    }
+
     /// The scenario with the dial at `value`. A dial that is a whole number in settings stays one.
     pub fn at(&self, value: f64, scenario: &Scenario) -> Scenario {
         let mut scenario = scenario.clone();
-        let mut table = scenario.policy_settings.get(&self.policy).cloned().unwrap_or_default();
+        let mut table = scenario.policy_settings.get(self.set()).cloned().unwrap_or_default();
         for (key, value) in &self.fixed {
             table.insert((*key).to_owned(), value.clone());
         }
-        let (key, value) = if self.is_in_manifest {
-            let text = format!("kind: ConfigMap\ndata:\n  {}: \"{value}\"\n", self.key);
+        let (key, value) = if let Some(lines) = self.manifest {
+            let text = format!("kind: ConfigMap\ndata:\n  {}: \"{value}\"\n{lines}", self.key);
             ("manifest", toml::Value::String(text))
         } else if WHOLE_DIALS.contains(&self.key) {
             (self.key, toml::Value::Integer(value as i64))
@@ -57,7 +62,7 @@ impl Family {
             (self.key, toml::Value::Float(value))
         };
         table.insert(key.to_owned(), value);
-        scenario.policy_settings.insert(self.policy.clone(), table);
+        scenario.policy_settings.insert(self.set().to_owned(), table);
         scenario.platform.scale_out = self.scale_out;
         scenario
     }
@@ -71,30 +76,30 @@ pub const PRICES: [f64; 5] = [3e-6, 1e-5, 3e-5, 1e-4, 3e-4];
 
 /// All families of scaling policies that the registry knows.
 pub fn scaling_families() -> Vec<Family> {
-    let further = |seconds: f64| Family {
+    let further = |seconds: f64, ranges: &[f64]| Family {
         label: format!("hybrid-histogram, further {seconds} s"),
         fixed: vec![("further_keep_alive_seconds", toml::Value::Float(seconds))],
-        ..Family::new("hybrid-histogram", "range_minutes", &[10.0, 60.0, 240.0])
+        ..Family::new("hybrid-histogram", "range_minutes", ranges)
+    };
+    let kpa = |label: &str, manifest: &'static str| Family {
+        label: label.to_owned(),
+        scale_out: ScaleOut::OnTick,
+        manifest: Some(manifest),
+        ..Family::new("kpa", "container-concurrency-target-percentage", &[20.0, 40.0, 70.0, 90.0])
     };
     let families = vec![
         Family::new(
             "keep-alive",
             "keep_alive_seconds",
-            &[10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0],
+            &[10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0, 7200.0, 14_400.0],
         ),
         Family::new("hybrid-histogram", "range_minutes", &[10.0, 30.0, 60.0, 120.0, 240.0]),
-        further(60.0),
+        further(60.0, &[10.0, 60.0, 240.0]),
+        further(3600.0, &[60.0, 240.0]),
         Family::new("queueing", "wait_share", &[0.3, 0.1, 0.03, 0.01, 0.001]),
-        Family {
-            scale_out: ScaleOut::OnTick,
-            is_in_manifest: true,
-            ..Family::new(
-                "kpa",
-                "container-concurrency-target-percentage",
-                &[20.0, 40.0, 70.0, 90.0],
-            )
-        },
-        windfall("windfall-scaling", None),
+        kpa("kpa", ""),
+        kpa("kpa, window 600 s", "  stable-window: \"600s\"\n"),
+        windfall("windfall-scaling", &[]),
         Family { is_incumbent: false, ..Family::new(minute_oracle::NAME, "price", &PRICES) },
     ];
     families.into_iter().filter(Family::is_known).collect()
@@ -117,6 +122,40 @@ pub fn sizing_families() -> Vec<Family> {
     families.into_iter().filter(Family::is_known).collect()
 }
 
+/// Pairs of a sizing and a scaling policy. The incumbents are all pairs of the stronger ones; `windfall` with
+/// the platform's keep-alive and `fixed` with our scaling are what each half of ours does alone.
+pub fn pair_families() -> Vec<Family> {
+    let pair = |calls: &str, ticks: &Family, is_incumbent: bool| {
+        let policy = format!("{calls}+{}", ticks.policy);
+        Family {
+            label: policy.clone(),
+            policy,
+            scale_out: ScaleOut::PerCall,
+            is_incumbent,
+            ..ticks.clone()
+        }
+    };
+    let keep_alive = Family::new(
+        "keep-alive",
+        "keep_alive_seconds",
+        &[10.0, 60.0, 300.0, 600.0, 1200.0, 3600.0],
+    );
+    let hybrid = Family::new("hybrid-histogram", "range_minutes", &[10.0, 60.0, 240.0]);
+    let ours = windfall("windfall-scaling", &[]);
+    let usual = Family { values: vec![600.0], ..keep_alive.clone() };
+    let incumbents = ["fixed", "histogram", "libra"];
+    let mut families: Vec<Family> = incumbents
+        .iter()
+        .flat_map(|calls| [pair(calls, &keep_alive, true), pair(calls, &hybrid, true)])
+        .collect();
+    families.extend([
+        pair("windfall", &ours, false),
+        pair("windfall", &usual, false),
+        pair("fixed", &ours, false),
+    ]);
+    families
+}
+
 impl Family {
     /// Whether the policy is there and has the dial.
     fn is_known(&self) -> bool {
@@ -124,20 +163,18 @@ impl Family {
             return true;
         }
         let scenario = self.at(self.values[0], &Scenario::default());
-        let table = scenario.policy_settings.get(&self.policy).cloned();
+        let table = scenario.policy_settings.get(self.set()).cloned();
         let seed = windfall_core::Seed::new(0);
-        entry(&self.policy).is_some_and(|entry| entry.assemble(&table, seed).is_ok())
+        entry(self.set()).is_some_and(|entry| entry.assemble(&table, seed).is_ok())
     }
 }
 
-/// Ours, with its price swept; `fairness_off` is the variant in which every call counts the same.
-pub fn windfall(label: &str, fairness: Option<f64>) -> Family {
+/// Ours with its price swept, and other settings as given.
+pub fn windfall(label: &str, settings: &[(&'static str, f64)]) -> Family {
+    let fixed = settings.iter().map(|&(key, value)| (key, toml::Value::Float(value)));
     Family {
         label: label.to_owned(),
-        fixed: fairness
-            .map(|fairness| ("fairness", toml::Value::Float(fairness)))
-            .into_iter()
-            .collect(),
+        fixed: fixed.collect(),
         is_incumbent: false,
         ..Family::new("windfall-scaling", "price", &PRICES)
     }

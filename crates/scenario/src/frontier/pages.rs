@@ -7,19 +7,25 @@ use windfall_telemetry::document::{
 };
 use windfall_telemetry::report::ReportContext;
 
+use super::envelope::Envelope;
 use super::ratios::Ratio;
+use super::trades::{RatioColumn, Trade};
 use super::{FrontierPoint, FrontierResult, Question};
 
 /// One setting, averaged over the seeds.
-struct Setting<'a> {
+pub(super) struct Setting<'a> {
     policy: &'a str,
     dial: f64,
     points: Vec<&'a FrontierPoint>,
 }
 
 impl Setting<'_> {
-    fn mean(&self, of: fn(&FrontierPoint) -> f64) -> f64 {
+    pub(super) fn mean(&self, of: fn(&FrontierPoint) -> f64) -> f64 {
         self.points.iter().map(|point| of(point)).sum::<f64>() / self.points.len().max(1) as f64
+    }
+
+    fn is_incumbent(&self) -> bool {
+        self.points.iter().all(|point| point.is_incumbent)
     }
 
     fn range(&self, of: fn(&FrontierPoint) -> f64) -> (f64, f64) {
@@ -27,13 +33,6 @@ impl Setting<'_> {
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
         })
-    }
-
-    /// MiB-seconds over those of the oracle.
-    fn over_oracle(&self, result: &FrontierResult) -> f64 {
-        let held: f64 = result.oracle.iter().map(|point| point.cost.mib_seconds).sum();
-        let mean = held / result.oracle.len().max(1) as f64;
-        self.mean(|point| point.mib_seconds) / mean.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -55,57 +54,47 @@ fn settings(result: &FrontierResult) -> Vec<Setting<'_>> {
     settings
 }
 
-/// The tables for people.
-pub fn to_text(question: Question, result: &FrontierResult, ratios: &[Ratio]) -> String {
-    let mut text = format!(
-        "{:32} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}\n",
-        "policy", "dial", "slow %", "per fn %", "b-p99", "p99", "MiB/or", "changes/h", "core-s"
-    );
-    for setting in settings(result) {
-        let _ = writeln!(
-            text,
-            "{:32} {:>9} {:>8.3} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>9.0} {:>9.0}",
-            setting.policy,
-            setting.dial,
-            100.0 * setting.mean(|point| point.slow_share),
-            100.0 * setting.mean(|point| point.slow_share_per_function),
-            setting.mean(|point| point.bounded_slowdown_p99),
-            setting.mean(|point| point.slowdown_p99),
-            setting.over_oracle(result),
-            setting.mean(|point| point.changes_per_hour),
-            setting.mean(|point| point.core_seconds),
-        );
-    }
-    let _ = writeln!(text, "\nagainst the incumbents' lower envelope, seed by seed:");
-    let head = ["at equal slow share", "at equal MiB-s", "at equal slow share", "at equal p99"];
-    let _ = writeln!(
-        text,
-        "{:32} {:>9} {:>20} {:>20} {:>20} {:>14} {:>7}  bootstrap",
-        "policy", "dial", "MiB-s", "slow share", "instance-s", "core-s", "won"
-    );
-    let [a, b, c, d] = head;
-    let _ = writeln!(text, "{:42} {a:>20} {b:>20} {c:>20} {d:>14}", "");
-    for ratio in ratios {
-        let bootstrap = ratio.bootstrap.filter(|_| question == Question::Scaling);
-        let _ = writeln!(
-            text,
-            "{:32} {:>9} {:>20} {:>20} {:>20} {:>14} {:>7}  {}",
-            ratio.policy,
-            ratio.price,
-            shown(ratio.mib_seconds_at_equal_slow_share),
-            shown(ratio.slow_share_at_equal_mib_seconds),
-            shown(ratio.instance_seconds_at_equal_slow_share),
-            shown(ratio.core_seconds_at_equal_p99),
-            format!("{}/{}", ratio.seeds_won, ratio.seeds),
-            bootstrap.map_or(String::new(), |(low, high)| format!("[{low:.2}..{high:.2}]")),
-        );
+/// A dial as it is typed: prices in powers of ten.
+pub fn dial(value: f64) -> String {
+    let is_small = value != 0.0 && value.abs() < 0.01;
+    if is_small { format!("{value:e}") } else { value.to_string() }
+}
+
+/// Words under heads, each column as wide as its widest cell; the first one to the left, numbers to the right.
+fn aligned(table: &Table) -> String {
+    let heads = table.heads.iter().map(String::as_str).collect();
+    let rows = table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect());
+    let lines: Vec<Vec<&str>> = std::iter::once(heads).chain(rows).collect();
+    let wide = |place: usize| {
+        lines.iter().filter_map(|line| line.get(place)).map(|cell| cell.len()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..table.heads.len()).map(wide).collect();
+    let mut text = String::new();
+    for line in lines {
+        for (place, (cell, width)) in line.iter().zip(&widths).enumerate() {
+            let _ = match place {
+                0 => write!(text, "{cell:width$}"),
+                _ => write!(text, "  {cell:>width$}"),
+            };
+        }
+        text.push('\n');
     }
     text
 }
 
+/// The tables for people.
+pub fn to_text(question: Question, result: &FrontierResult, ratios: &[Ratio]) -> String {
+    format!(
+        "{}\nagainst the incumbents' lower envelope, seed by seed:\n{}\n{}",
+        aligned(&settings_of(question, result)),
+        aligned(&ratios_of(question, ratios)),
+        story(question, ratios),
+    )
+}
+
 /// A ratio, or that the incumbents never get there.
 fn shown(ratio: Option<f64>) -> String {
-    ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))
+    ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"))
 }
 
 /// The page.
@@ -115,177 +104,171 @@ pub fn document(
     result: &FrontierResult,
     ratios: &[Ratio],
 ) -> Document {
-    let seeds = result.oracle.len();
+    let count = |number: usize, one: &str| match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {one}s"),
+    };
+    let (runs, seeds) = (result.points.len(), result.oracle.len());
+    let against = Section::new(
+        "Against the envelope",
+        "Below 1 is better than every incumbent at any setting, tuned on these very calls. A dash: the \
+         incumbents never get there. The small print is 95 % over functions drawn again, on the first seed.",
+    );
+    let every = Section::new("Every setting", question.reading());
     Document {
-        subtitle: format!("{} runs on {seeds} seeds", result.points.len()),
+        subtitle: format!("{} on {}", count(runs, "run"), count(seeds, "seed")),
         story: story(question, ratios),
-        sections: vec![curves(question, result), ratio_table(ratios), setting_table(result)],
+        sections: vec![
+            curves(question, result),
+            against.with(Block::Table(ratios_of(question, ratios))),
+            every.with(Block::Table(settings_of(question, result))),
+        ],
         context,
         ..Document::default()
     }
 }
 
+/// What came out, and where it holds: a ratio exists only where some incumbent is as good.
 fn story(question: Question, ratios: &[Ratio]) -> String {
-    let of = |ratio: &Ratio| match question {
-        Question::Scaling => ratio.mib_seconds_at_equal_slow_share,
-        Question::Sizing { .. } => ratio.core_seconds_at_equal_p99,
-    };
-    let what = match question {
-        Question::Scaling => "MiB-seconds of the incumbents' envelope at equal slow share",
-        Question::Sizing { .. } => "core-seconds of the incumbents' envelope at equal p99 slowdown",
+    let (what, good) = match question {
+        Question::Scaling | Question::Together { .. } => {
+            ("MiB-seconds of the incumbents' envelope at equal slow share", "slow share")
+        }
+        Question::Sizing { .. } => {
+            ("core-seconds of the incumbents' envelope at equal p99 slowdown", "p99 slowdown")
+        }
     };
     let Some(first) = ratios.first() else {
         return "No family was set against the incumbents.".to_owned();
     };
-    let own: Vec<f64> =
-        ratios.iter().filter(|ratio| ratio.policy == first.policy).filter_map(of).collect();
-    let (low, high) = own.iter().fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(*x), h.max(*x)));
-    if own.is_empty() {
-        return format!("{} is better than the incumbents ever get.", first.policy);
+    let of = question.ratio_columns()[0].of;
+    let own: Vec<&Ratio> = ratios.iter().filter(|ratio| ratio.policy == first.policy).collect();
+    let known: Vec<f64> = own.iter().filter_map(|ratio| of(ratio)).collect();
+    let beyond: Vec<String> =
+        own.iter().filter(|ratio| of(ratio).is_none()).map(|ratio| dial(ratio.price)).collect();
+    if known.is_empty() {
+        return format!("{} has a lower {good} than the incumbents ever get.", first.policy);
     }
-    format!("{} needs {low:.2} to {high:.2} of the {what}.", first.policy)
+    let low = known.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = known.iter().copied().fold(0.0, f64::max);
+    let mut text = format!("{} needs {low:.3} to {high:.3} of the {what}.", first.policy);
+    if !beyond.is_empty() {
+        text += &format!(
+            " That is said of the settings at which some incumbent gets there; at {} none has as low a {good}.",
+            beyond.join(" and ")
+        );
+    }
+    text
 }
-
-/// A chart of one trade.
-struct Trade {
-    title: &'static str,
-    x: &'static str,
-    y: &'static str,
-    paid: fn(&FrontierPoint) -> f64,
-    bad: fn(&FrontierPoint) -> f64,
-}
-
-const SCALING: [Trade; 4] = [
-    Trade {
-        title: "Slow calls against memory",
-        x: "MiB-seconds held",
-        y: "slow calls, %",
-        paid: |point| point.mib_seconds,
-        bad: |point| 100.0 * point.slow_share,
-    },
-    Trade {
-        title: "Slow calls against instances",
-        x: "instance-seconds",
-        y: "slow calls, %",
-        paid: |point| point.instance_seconds,
-        bad: |point| 100.0 * point.slow_share,
-    },
-    Trade {
-        title: "Slow calls of the mean function against memory",
-        x: "MiB-seconds held",
-        y: "slow calls per function, %",
-        paid: |point| point.mib_seconds,
-        bad: |point| 100.0 * point.slow_share_per_function,
-    },
-    Trade {
-        title: "Churn against memory",
-        x: "MiB-seconds held",
-        y: "instance changes per hour",
-        paid: |point| point.mib_seconds,
-        bad: |point| point.changes_per_hour,
-    },
-];
-
-const SIZING: [Trade; 1] = [Trade {
-    title: "p99 slowdown against CPU",
-    x: "core-seconds granted",
-    y: "p99 slowdown",
-    paid: |point| point.core_seconds,
-    bad: |point| point.slowdown_p99,
-}];
 
 fn curves(question: Question, result: &FrontierResult) -> Section {
-    let trades: &[Trade] = match question {
-        Question::Scaling => &SCALING,
-        Question::Sizing { .. } => &SIZING,
-    };
     let settings = settings(result);
-    let charts = trades.iter().map(|trade| {
-        let mut series: Vec<Series> = Vec::new();
-        for setting in &settings {
-            let (low, high) = setting.range(trade.bad);
-            let point = Point::new(setting.mean(trade.paid), setting.mean(trade.bad))
-                .with_spread(low, high)
-                .with_label(setting.dial.to_string());
-            match series.iter_mut().find(|series| series.name == setting.policy) {
-                Some(series) => series.points.push(point),
-                None => series.push(Series {
-                    name: setting.policy.to_owned(),
-                    style: SeriesStyle::Frontier,
-                    points: vec![point],
-                }),
-            }
-        }
-        let (x, y) = (Axis::log(trade.x), Axis::log(trade.y));
-        Chart { title: trade.title.to_owned(), x, y, series }
-    });
+    let charts = question.trades().iter().map(|trade| chart(trade, &settings));
     Section::new(
         "Curves",
         "Each curve is one policy with its dial swept; a point is the mean over seeds, its bar the range. \
-         Further down and to the left is better.",
+         Further down and to the left is better. The dashed line is the lower envelope of the incumbents' \
+         means: what the best of them does for the same price.",
     )
     .with(Block::Charts(charts.collect()))
 }
 
-fn ratio_table(ratios: &[Ratio]) -> Section {
-    let mut table = Table::new([
-        "setting",
-        "MiB-s at equal slow share",
-        "slow share at equal MiB-s",
-        "instance-s at equal slow share",
-        "slow share per function at equal MiB-s",
-        "core-s at equal p99",
-        "seeds won",
-    ]);
-    for ratio in ratios {
-        let cell = |value: Option<f64>| Cell {
-            worse: value.is_some_and(|value| value >= 1.0),
-            ..Cell::from(shown(value))
-        };
-        let spread = ratio.bootstrap.map(|(low, high)| format!("functions {low:.2} to {high:.2}"));
-        table.rows.push(vec![
-            format!("{} at {}", ratio.policy, ratio.price).into(),
-            Cell {
-                small: spread.unwrap_or_default(),
-                ..cell(ratio.mib_seconds_at_equal_slow_share)
-            },
-            cell(ratio.slow_share_at_equal_mib_seconds),
-            cell(ratio.instance_seconds_at_equal_slow_share),
-            cell(ratio.slow_share_per_function_at_equal_mib_seconds),
-            cell(ratio.core_seconds_at_equal_p99),
-            format!("{} of {}", ratio.seeds_won, ratio.seeds).into(),
-        ]);
+fn chart(trade: &Trade, settings: &[Setting<'_>]) -> Chart {
+    let mut series: Vec<Series> = Vec::new();
+    for setting in settings {
+        let (low, high) = setting.range(trade.bad);
+        let point = Point::new(setting.mean(trade.paid), setting.mean(trade.bad))
+            .with_spread(low, high)
+            .with_label(dial(setting.dial));
+        match series.iter_mut().find(|series| series.name == setting.policy) {
+            Some(series) => series.points.push(point),
+            None => series.push(Series {
+                name: setting.policy.to_owned(),
+                style: SeriesStyle::Frontier,
+                points: vec![point],
+            }),
+        }
     }
-    Section::new(
-        "Against the envelope",
-        "Below 1 is better than every incumbent at any setting, tuned on these very calls. A dash: the \
-         incumbents never get there. The small print is 95 % over functions drawn again, on the first seed.",
-    )
-    .with(Block::Table(table))
+    let incumbents = settings.iter().filter(|setting| setting.is_incumbent());
+    let means = incumbents.map(|setting| super::envelope::Trade {
+        paid: setting.mean(trade.paid),
+        bad: setting.mean(trade.bad),
+    });
+    // Where nothing is bad a logarithm has no place for it.
+    let envelope = Envelope::of(means, f64::MIN_POSITIVE);
+    let corners = envelope.points.iter().filter(|point| point.bad > f64::MIN_POSITIVE);
+    series.push(Series {
+        name: "incumbents' envelope".to_owned(),
+        style: SeriesStyle::Reference,
+        points: corners.map(|point| Point::new(point.paid, point.bad)).collect(),
+    });
+    let (x, y) = (Axis::log(trade.x), Axis::log(trade.y));
+    Chart { title: trade.title.to_owned(), x, y, series }
 }
 
-fn setting_table(result: &FrontierResult) -> Section {
-    let mut table = Table::new([
-        "setting",
-        "slow %",
-        "slow % per function",
-        "bounded p99",
-        "MiB-s over oracle",
-        "changes/h",
-    ]);
-    for setting in settings(result) {
-        table.rows.push(vec![
-            format!("{} at {}", setting.policy, setting.dial).into(),
-            format!("{:.3}", 100.0 * setting.mean(|point| point.slow_share)).into(),
-            format!("{:.2}", 100.0 * setting.mean(|point| point.slow_share_per_function)).into(),
-            format!("{:.2}", setting.mean(|point| point.bounded_slowdown_p99)).into(),
-            format!("{:.2}", setting.over_oracle(result)).into(),
-            format!("{:.0}", setting.mean(|point| point.changes_per_hour)).into(),
-        ]);
+fn ratios_of(question: Question, ratios: &[Ratio]) -> Table {
+    let columns = question.ratio_columns();
+    let heads = columns.iter().map(|column| column.head);
+    let mut table = Table::new(["setting"].into_iter().chain(heads).chain(["seeds won"]));
+    for ratio in ratios {
+        let cell = |column: &RatioColumn| {
+            let value = (column.of)(ratio);
+            let worse = value.is_some_and(|value| value > column.fair);
+            Cell { worse, ..Cell::from(shown(value)) }
+        };
+        let mut cells: Vec<Cell> = columns.iter().map(cell).collect();
+        if let Some((low, high)) = ratio.bootstrap.filter(|_| question == Question::Scaling) {
+            cells[0].small = format!("functions {low:.2} to {high:.2}");
+        }
+        let name = format!("{} at {}", ratio.policy, dial(ratio.price));
+        let won = format!("{} of {}", ratio.seeds_won, ratio.seeds);
+        table.rows.push([name.into()].into_iter().chain(cells).chain([won.into()]).collect());
     }
-    Section::new(
-        "Every setting",
-        "The oracle knows all arrivals and nobody waits; a policy that lets calls queue can hold less.",
-    )
-    .with(Block::Table(table))
+    table
+}
+
+fn settings_of(question: Question, result: &FrontierResult) -> Table {
+    let columns = question.setting_columns();
+    let mut table = Table::new(["setting"].into_iter().chain(columns.iter().map(|c| c.head)));
+    for setting in settings(result) {
+        let name = format!("{} at {}", setting.policy, dial(setting.dial));
+        let cells = columns.iter().map(|column| {
+            let (value, decimals) = ((column.of)(&setting, result), column.decimals);
+            Cell::from(format!("{value:.decimals$}"))
+        });
+        table.rows.push([name.into()].into_iter().chain(cells).collect());
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_told_as_they_are_typed() {
+        let told = [3e-6, 1e-4, 0.001, 0.3, 600.0, 0.0].map(dial);
+        assert_eq!(told, ["3e-6", "1e-4", "1e-3", "0.3", "600", "0"]);
+    }
+
+    #[test]
+    fn a_story_says_where_its_ratio_holds() {
+        let ratio = |price, mib_seconds_at_equal_slow_share| Ratio {
+            policy: "ours".to_owned(),
+            price,
+            mib_seconds_at_equal_slow_share,
+            ..Ratio::default()
+        };
+        let told = story(Question::Scaling, &[ratio(3e-6, None), ratio(1e-5, Some(0.7))]);
+        assert!(told.contains("0.700 to 0.700") && told.contains("at 3e-6 none"), "{told}");
+        let never = story(Question::Scaling, &[ratio(3e-6, None)]);
+        assert_eq!(never, "ours has a lower slow share than the incumbents ever get.");
+    }
+
+    #[test]
+    fn each_question_has_its_own_columns() {
+        let heads = |question| ratios_of(question, &[]).heads.join(" | ");
+        assert!(!heads(Question::Scaling).contains("core-s"));
+        assert!(!heads(Question::Sizing { load: 0.8 }).contains("MiB-s"));
+    }
 }

@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use windfall_core::Duration;
-use windfall_trace::{AzureLikeSettings, Caps, Needs, Part, ReadOptions, Source};
+use windfall_trace::{
+    AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement, ReadOptions, Source,
+};
 
 use crate::settings::Scenario;
 
@@ -32,8 +34,45 @@ const DENSE_CAPS: Caps = Caps { busy: 18.0, busy_in_a_minute: 64.0, calls_per_se
 const DAY_MINUTES: u32 = 1440;
 
 impl World {
-    /// The scenario of this world; traces lie below `data`.
-    pub fn scenario(self, data: &Path) -> Scenario {
+    /// All worlds.
+    pub const ALL: [Self; 6] = [
+        Self::Sparse,
+        Self::SparseTrain,
+        Self::Confirm,
+        Self::Dense,
+        Self::DenseTrain,
+        Self::Generated,
+    ];
+
+    /// What users type, and one line for lists.
+    pub fn name(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Sparse => ("sparse", "Azure's 500 functions, held-out half, last four hours"),
+            Self::SparseTrain => ("sparse-train", "The other half, first four hours: for fitting"),
+            Self::Confirm => ("confirm", "Azure's other 1,000 functions"),
+            Self::Dense => ("dense", "Huawei's busiest functions, held-out half"),
+            Self::DenseTrain => ("dense-train", "The other half: for fitting"),
+            Self::Generated => ("generated", "Generated functions"),
+        }
+    }
+
+    /// The world of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|world| world.name().0 == name)
+    }
+
+    /// What bursty means here. Azure tells counts per minute, and calls of a minute come in clusters. Huawei
+    /// tells counts of five minutes of functions that are busy all the time: there the rate wanders and
+    /// spikes.
+    pub fn bursts(self) -> Placement {
+        match self {
+            Self::Dense | Self::DenseTrain => Placement::Gusty,
+            _ => Placement::Bursty,
+        }
+    }
+
+    /// The scenario of this world, in which calls need so much; traces lie below `data`.
+    pub fn scenario(self, data: &Path, needs: Needs) -> Scenario {
         let read = |folder: &str, options: ReadOptions, warm_up: u64, name: &str| Scenario {
             name: name.to_owned(),
             trace: Source::File { path: data.join(folder), options },
@@ -41,11 +80,11 @@ impl World {
             seeds: vec![1, 2, 3, 4, 5],
             ..Scenario::default()
         };
-        let times = ReadOptions { needs: Needs::TimesOnly, ..ReadOptions::default() };
-        let sparse = ReadOptions { caps: Some(CAPS), part: Some(Part::Test), ..times };
-        let hours = |day: u32, part: Part| ReadOptions {
+        let times = ReadOptions { needs, fold_by: FoldBy::Application, ..ReadOptions::default() };
+        let sparse = ReadOptions { caps: Some(CAPS), fold: Some(Fold::Test), ..times };
+        let hours = |day: u32, fold: Fold| ReadOptions {
             caps: Some(DENSE_CAPS),
-            part: Some(part),
+            fold: Some(fold),
             huawei_scale: 0.05,
             window_minutes: Some((day * DAY_MINUTES + 600, day * DAY_MINUTES + 750)),
             ..times
@@ -56,20 +95,20 @@ impl World {
             Self::Sparse => read(azure, sparse, 240, "sparse"),
             Self::SparseTrain => {
                 let window_minutes = Some((0, 240));
-                let train = ReadOptions { part: Some(Part::Train), window_minutes, ..sparse };
+                let train = ReadOptions { fold: Some(Fold::Train), window_minutes, ..sparse };
                 Scenario {
                     seeds: vec![101, 102, 103],
                     ..read(azure, train, 60, "sparse, functions to fit on")
                 }
             }
             Self::Confirm => {
-                let all = ReadOptions { part: None, ..sparse };
+                let all = ReadOptions { fold: None, ..sparse };
                 read("azure2019-joint-1000fn-60min", all, 20, "sparse, 1,000 other functions")
             }
-            Self::Dense => read(&region, hours(20, Part::Test), 30, "dense"),
+            Self::Dense => read(&region, hours(20, Fold::Test), 30, "dense"),
             Self::DenseTrain => Scenario {
                 seeds: vec![101, 102, 103],
-                ..read(&region, hours(5, Part::Train), 30, "dense, functions to fit on")
+                ..read(&region, hours(5, Fold::Train), 30, "dense, functions to fit on")
             },
             Self::Generated => Scenario {
                 name: "generated".to_owned(),

@@ -30,6 +30,7 @@ pub(super) const KPA: PolicyEntry = PolicyEntry {
     summary: "Knative's autoscaler: instances from calls in flight, panic, scale to zero",
     foresight: false,
     by_default: true,
+    sizes_calls: false,
     build: kpa,
 };
 
@@ -38,6 +39,7 @@ pub(super) const HPA: PolicyEntry = PolicyEntry {
     summary: "Kubernetes' horizontal autoscaler: instances from CPU use; fixed sizes",
     foresight: false,
     by_default: true,
+    sizes_calls: false,
     build: hpa,
 };
 
@@ -46,6 +48,7 @@ pub(super) const VPA: PolicyEntry = PolicyEntry {
     summary: "Kubernetes' vertical autoscaler: p90 of decaying histograms plus 15 %",
     foresight: false,
     by_default: true,
+    sizes_calls: false,
     build: vpa,
 };
 
@@ -54,6 +57,7 @@ pub(super) const AUTOPILOT: PolicyEntry = PolicyEntry {
     summary: "Google's recommender: load-weighted p95 of CPU, p98 of memory, plus 15 %",
     foresight: false,
     by_default: true,
+    sizes_calls: false,
     build: autopilot,
 };
 

@@ -6,27 +6,15 @@ use toml::de::{DeTable, DeValue};
 use windfall_core::{Allocation, Duration, Seed};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
 use windfall_trace::{
-    AzureLikeSettings, Caps, Fold, Needs, Part, Placement as InMinute, ReadOptions, Source,
+    AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement as InMinute, ReadOptions, Source,
 };
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
 use crate::checkpoint_policy::{is_checkpoint, label, open};
-use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names};
+use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, pair};
 
-/// Policies that size single calls and nothing else.
-const SIZING: [&str; 9] = [
-    "windfall",
-    "safeguard-random",
-    "histogram",
-    "oracle",
-    "greedy",
-    "ensure",
-    "libra",
-    "shabari",
-    "faasrm",
-];
-
+/// Whether the platform gives every call a size of its own.
 fn sizes_calls(scenario: &Scenario) -> bool {
     let platform = &scenario.platform;
     platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall
@@ -67,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
         are_policies_chosen = run(table, &mut scenario, &mut problems);
     }
     if !are_policies_chosen && !sizes_calls(&scenario) {
-        scenario.policies.retain(|name| !SIZING.contains(&name.as_str()));
+        scenario.policies.retain(|name| !sizes_single_calls(name));
     }
     policies(&mut top, text, &mut scenario, &mut problems);
     top.finish(&mut problems);
@@ -134,7 +122,7 @@ fn read_options(
         busy_in_a_minute: busy_in_a_minute.unwrap_or(1e6),
         calls_per_second,
     });
-    let parts = [("train", Part::Train), ("test", Part::Test)];
+    let units = [("function", FoldBy::Function), ("application", FoldBy::Application)];
     let needs = [("modelled", Needs::Modelled), ("times-only", Needs::TimesOnly)];
     ReadOptions {
         placement: placement.unwrap_or(usual.placement),
@@ -148,8 +136,8 @@ fn read_options(
             .map(|functions| functions as usize),
         without_busiest: table.truth("without_busiest", problems).unwrap_or(usual.without_busiest),
         fold: table.choice("fold", &[("train", Fold::Train), ("test", Fold::Test)], problems),
+        fold_by: table.choice("fold_by", &units, problems).unwrap_or(usual.fold_by),
         skip_incomplete: table.truth("skip_incomplete", problems).unwrap_or(usual.skip_incomplete),
-        part: table.choice("part", &parts, problems),
         needs: table.choice("needs", &needs, problems).unwrap_or(usual.needs),
     }
 }
@@ -362,8 +350,11 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
 
 /// Whether a policy's whole point is another size for each call.
 fn sizes_single_calls(policy: &str) -> bool {
-    let from_file = || open(policy).is_ok_and(|opened| opened.kind.sizes_calls);
-    SIZING.contains(&policy) || (is_checkpoint(policy) && from_file())
+    if is_checkpoint(policy) {
+        return open(policy).is_ok_and(|opened| opened.kind.sizes_calls);
+    }
+    let calls = pair(policy).map(|(calls, _)| calls).or_else(|| entry(policy));
+    calls.is_some_and(|calls| calls.sizes_calls)
 }
 
 fn first_repeated<T: PartialEq + std::fmt::Debug>(list: &[T]) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Published formats, read whole.
 
 use windfall_core::{Arrival, MilliCpu, Seed, Timestamp, Trigger};
-use windfall_trace::{Caps, Needs, Part, Placement, ReadOptions};
+use windfall_trace::{Caps, Fold, FoldBy, Needs, Placement, ReadOptions};
 
 use crate::{all, data, file, functions_of, small_trace};
 
@@ -110,15 +110,16 @@ fn a_subset_keeps_the_draws_of_its_functions() {
 #[test]
 fn two_halves_make_a_whole_and_share_no_application() {
     let directory = small_trace();
-    let open = |part| {
-        let options = ReadOptions { part, ..ReadOptions::default() };
+    let open = |fold| {
+        let fold_by = FoldBy::Application;
+        let options = ReadOptions { fold, fold_by, ..ReadOptions::default() };
         file(directory.path().to_owned(), options).open(Seed::new(5))
     };
-    let names = |part| -> Vec<String> {
-        let workload = open(part).ok();
+    let names = |fold| -> Vec<String> {
+        let workload = open(fold).ok();
         workload.map_or(Vec::new(), |w| w.functions().iter().map(|f| f.name.clone()).collect())
     };
-    let (train, test) = (names(Some(Part::Train)), names(Some(Part::Test)));
+    let (train, test) = (names(Some(Fold::Train)), names(Some(Fold::Test)));
     assert_eq!(train.len() + test.len(), names(None).len());
     assert!(train.iter().all(|name| !test.contains(name)));
 }
