@@ -42,11 +42,11 @@ impl ReproduceSettings {
     pub fn new(seeds: u64) -> Self {
         Self {
             seeds: (1..=seeds).collect(),
-            sizes: Sizes { functions: 12, episodes: 60, tests: 3 },
+            sizes: Sizes { functions: 12, episodes: 120, tests: 3 },
             variant_seeds: 1,
             growth: GrowthSettings {
                 sizes: vec![5, 10, 20, 40, 80, 110],
-                episodes: 60,
+                episodes: 120,
                 most: 60,
                 tests: 2,
             },
@@ -59,9 +59,9 @@ impl ReproduceSettings {
     pub fn quick() -> Self {
         let full = Self::new(1);
         Self {
-            sizes: Sizes { functions: 12, episodes: 25, tests: 1 },
+            sizes: Sizes { functions: 12, episodes: 60, tests: 1 },
             variant_seeds: 1,
-            growth: GrowthSettings { sizes: vec![5, 20, 110], episodes: 40, most: 47, tests: 1 },
+            growth: GrowthSettings { sizes: vec![5, 20, 110], episodes: 60, most: 47, tests: 1 },
             fault_episodes: 5,
             ..full
         }

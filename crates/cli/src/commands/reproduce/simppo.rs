@@ -137,7 +137,7 @@ mod tests {
             bytes_per_agent: 1024,
         };
         let html = page::page(&results, cost, &settings).html();
-        assert!(html.contains("12 functions, 1 seed, 25 episodes of training"));
+        assert!(html.contains("12 functions, 1 seed, 60 episodes of training"));
         assert!(!html.contains("sd 0.0"));
     }
 }
