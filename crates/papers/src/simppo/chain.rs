@@ -10,7 +10,7 @@
 //!   split: the o_k (fortieths of the whole) with the fewest cores together
 //! ```
 //!
-//! Ours works from estimates ([`estimates`]) and corrects the objective it plans for by what callers felt end to
+//! Ours works from estimates (`chain::estimates`) and corrects the objective it plans for by what callers felt end to
 //! end. The oracle split has the true law and the true rate of the coming quarter of a minute. Sums of stage p99s
 //! are above the p99 of sums, so both begin on the safe side.
 

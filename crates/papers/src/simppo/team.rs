@@ -5,7 +5,7 @@
 //! | S-RL | itself | itself | the published moves |
 //! | MAPPO | itself | itself and everybody's rows | the published moves |
 //! | SIMPPO | itself and the virtual agent | the same | the published moves |
-//! | residual | itself, the virtual agent and the queueing rule's wish | the same | the published moves, on top of the rule's wish ([`super::residual`]) |
+//! | residual | itself, the virtual agent and the queueing rule's wish | the same | the published moves, on top of the rule's wish (`residual`) |
 
 use serde::Serialize;
 use windfall_core::{Decision, Seed};
