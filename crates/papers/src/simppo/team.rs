@@ -338,10 +338,7 @@ impl Team {
             let goal = goal_of(&own_target(wished, agent), now);
             let wish = match (tick.deciders[agent], tick.chosen[agent]) {
                 (Decider::Nobody, _) | (Decider::Agent, None) => now,
-                (Decider::Fallback, _) => {
-                    let wish = Wish { instances: goal.instances, ..now };
-                    residual::steady(env.world(), agent, wish)
-                }
+                (Decider::Fallback, _) => Wish { instances: goal.instances, ..now },
                 (Decider::Agent, Some(action)) if self.settings.method.is_residual() => {
                     let wish = residual::corrected(self.moves.list()[action], now, goal, range);
                     residual::steady(env.world(), agent, wish)
