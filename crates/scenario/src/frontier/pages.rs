@@ -7,9 +7,9 @@ use windfall_telemetry::document::{
 };
 use windfall_telemetry::report::ReportContext;
 
-use super::envelope::Envelope;
+use super::envelope::{Envelope, Trade};
 use super::ratios::Ratio;
-use super::trades::{RatioColumn, Trade};
+use super::trades::{RatioColumn, TradeChart};
 use super::{FrontierPoint, FrontierResult, Question};
 
 /// One setting, averaged over the seeds.
@@ -163,7 +163,7 @@ fn story(question: Question, ratios: &[Ratio]) -> String {
 
 fn curves(question: Question, result: &FrontierResult) -> Section {
     let settings = settings(result);
-    let charts = question.trades().iter().map(|trade| chart(trade, &settings));
+    let charts = question.charts().iter().map(|trade| chart(trade, &settings));
     Section::new(
         "Curves",
         "Each curve is one policy with its dial swept; a point is the mean over seeds, its bar the range. \
@@ -173,7 +173,7 @@ fn curves(question: Question, result: &FrontierResult) -> Section {
     .with(Block::Charts(charts.collect()))
 }
 
-fn chart(trade: &Trade, settings: &[Setting<'_>]) -> Chart {
+fn chart(trade: &TradeChart, settings: &[Setting<'_>]) -> Chart {
     let mut series: Vec<Series> = Vec::new();
     for setting in settings {
         let (low, high) = setting.range(trade.bad);
@@ -190,10 +190,8 @@ fn chart(trade: &Trade, settings: &[Setting<'_>]) -> Chart {
         }
     }
     let incumbents = settings.iter().filter(|setting| setting.is_incumbent());
-    let means = incumbents.map(|setting| super::envelope::Trade {
-        paid: setting.mean(trade.paid),
-        bad: setting.mean(trade.bad),
-    });
+    let means = incumbents
+        .map(|setting| Trade { paid: setting.mean(trade.paid), bad: setting.mean(trade.bad) });
     // Where nothing is bad a logarithm has no place for it.
     let envelope = Envelope::of(means, f64::MIN_POSITIVE);
     let corners = envelope.points.iter().filter(|point| point.bad > f64::MIN_POSITIVE);

@@ -144,7 +144,7 @@ const PAIR_RATIOS: [RatioColumn; 4] = [
 ];
 
 /// A chart of one trade.
-pub(super) struct Trade {
+pub(super) struct TradeChart {
     pub(super) title: &'static str,
     pub(super) x: &'static str,
     pub(super) y: &'static str,
@@ -152,35 +152,35 @@ pub(super) struct Trade {
     pub(super) bad: fn(&FrontierPoint) -> f64,
 }
 
-const MEMORY: Trade = Trade {
+const MEMORY: TradeChart = TradeChart {
     title: "Slow calls against memory",
     x: "MiB-seconds held",
     y: "slow calls, %",
     paid: |point| point.mib_seconds,
     bad: |point| 100.0 * point.slow_share,
 };
-const INSTANCES: Trade = Trade {
+const INSTANCES: TradeChart = TradeChart {
     title: "Slow calls against instances",
     x: "instance-seconds",
     y: "slow calls, %",
     paid: |point| point.instance_seconds,
     bad: |point| 100.0 * point.slow_share,
 };
-const FUNCTIONS: Trade = Trade {
+const FUNCTIONS: TradeChart = TradeChart {
     title: "Slow calls of the mean function against memory",
     x: "MiB-seconds held",
     y: "slow calls per function, %",
     paid: |point| point.mib_seconds,
     bad: |point| 100.0 * point.slow_share_per_function,
 };
-const CHURN: Trade = Trade {
+const CHURN: TradeChart = TradeChart {
     title: "Churn against memory",
     x: "MiB-seconds held",
     y: "instance changes per hour",
     paid: |point| point.mib_seconds,
     bad: |point| point.changes_per_hour,
 };
-const CPU: Trade = Trade {
+const CPU: TradeChart = TradeChart {
     title: "p99 slowdown against CPU",
     x: "core-seconds granted",
     y: "p99 slowdown",
@@ -215,7 +215,7 @@ impl Question {
         }
     }
 
-    pub(super) fn trades(self) -> &'static [Trade] {
+    pub(super) fn charts(self) -> &'static [TradeChart] {
         match self {
             Self::Scaling => &[MEMORY, INSTANCES, FUNCTIONS, CHURN],
             Self::Sizing { .. } => &[CPU],

@@ -11,6 +11,7 @@ use windfall_papers::ece471::reproduce::{Plan, Reproduction, reproduce};
 
 use super::Delivery;
 use crate::arguments::threads;
+use crate::commands::compare::all_threads;
 use crate::progress;
 
 /// What `reproduce ece471` is told.
@@ -45,8 +46,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn plan(arguments: &Arguments) -> anyhow::Result<Plan> {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = arguments.threads.unwrap_or_else(cores);
+    let threads = arguments.threads.unwrap_or_else(all_threads);
     let mut plan =
         if arguments.delivery.quick { Plan::quick(threads) } else { Plan::full(threads) };
     plan.first_seed = arguments.first_seed;

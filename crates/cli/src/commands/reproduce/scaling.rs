@@ -12,6 +12,7 @@ use windfall_telemetry::report::ReportContext;
 
 use super::Delivery;
 use crate::arguments::threads;
+use crate::commands::compare::all_threads;
 use crate::output::command_line;
 use crate::progress;
 
@@ -33,8 +34,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let delivery = &arguments.delivery;
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = arguments.threads.unwrap_or_else(cores);
+    let threads = arguments.threads.unwrap_or_else(all_threads);
     let usual = if delivery.quick { Plan::quick(threads) } else { Plan::full(threads) };
     let plan = Plan {
         first_seed: arguments.first_seed,

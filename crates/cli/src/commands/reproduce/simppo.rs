@@ -16,6 +16,7 @@ use windfall_papers::simppo::{
 };
 
 use super::Delivery;
+use crate::commands::compare::all_threads;
 
 /// SIMPPO: one agent per function, each seeing the others as one, on the simulator.
 #[derive(Args)]
@@ -47,7 +48,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(seeds) = delivery.seeds {
         settings.seeds = (1..=u64::from(seeds.max(1))).collect();
     }
-    settings.threads = std::thread::available_parallelism().map_or(1, usize::from);
+    settings.threads = all_threads();
     let bar = bar(settings.units());
     let results = reproduce(&settings, &|units| bar.inc(units));
     bar.finish_and_clear();
