@@ -12,18 +12,18 @@ use super::honest::{Agent, Honest};
 
 /// The columns of the tables: metric, heading, whether it is a share.
 const COLUMNS: [(&str, &str, bool); 12] = [
-    ("slowdown_p50", "slowdown p50", false),
-    ("slowdown_p95", "p95", false),
-    ("slowdown_p99", "p99", false),
-    ("bounded_slowdown_p99", "bounded p99", false),
+    ("slowdown_p99", "p99 slowdown", false),
+    ("core_seconds_granted", "core-s granted", false),
+    ("core_seconds_used", "core-s used", false),
+    ("harvested_violation_share", "harvested over 1.05x", true),
+    ("violation_depth_max", "worst degradation", true),
     ("rfet_mean", "RFET", false),
+    ("bounded_slowdown_p99", "bounded p99", false),
+    ("slowdown_p95", "p95", false),
+    ("slowdown_p50", "p50", false),
     ("harvested_share", "harvested", true),
     ("accelerated_share", "accelerated", true),
     ("amendments", "safeguard stepped in", false),
-    ("harvested_violation_share", "harvested over 1.05x", true),
-    ("violation_depth_max", "worst degradation", true),
-    ("core_seconds_granted", "core-s granted", false),
-    ("core_seconds_used", "core-s used", false),
 ];
 
 impl Honest {
