@@ -1,15 +1,21 @@
-//! Instances that rest, in the order in which they fell idle: by function, to serve the next call, and by
-//! node, to give way when it needs their room.
+//! Instances that rest: by function and node, to serve the next call, and by age, to give way to others.
 //!
-//! A busy function takes the same instance up again and again, so its list is short and searched from
-//! the end. A node's list is long and hardly ever read: it is kept as reminders, like events. Who is
-//! taken up again leaves its entry behind, which is out of date from then on and is passed over.
+//! A call starts on the node that the walk has chosen, in the instance that was used last there. So the
+//! idle instances of a function form a stack on each node, linked through the instances themselves:
+//!
+//! ```text
+//!   function ─► node 3: top ─► used last ─► used before ─► longest idle ◄─ bottom
+//!            └► node 7: top ─► ...
+//! ```
+//!
+//! A busy function puts the same instance down and takes it up again a few nanoseconds of our time later:
+//! both touch the stack and the instance, and move nothing.
 
 use crate::instance::Instance;
 use crate::slab::Slab;
 
-/// Names one rest of one instance for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Names one rest of one instance for ever; who rests longer has the smaller one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rest(u64);
 
 impl Rest {
@@ -24,106 +30,112 @@ impl Rest {
     }
 }
 
-/// The idle instances of a function, last used last.
+/// No instance.
+const NOBODY: u32 = u32::MAX;
+
+/// The neighbours of a resting instance in its stack. Nobody is above the top, whatever its link says: who
+/// takes the top up has no business with the one below.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Neighbours {
+    above: u32,
+    below: u32,
+}
+
+impl Neighbours {
+    pub(crate) const NONE: Self = Self { above: NOBODY, below: NOBODY };
+}
+
+/// The idle instances of a function on one node. An empty stack has no top, and a bottom without meaning.
+#[derive(Clone, Copy, Debug)]
+struct Stack {
+    node: u32,
+    top: u32,
+    bottom: u32,
+}
+
+/// The idle instances of a function.
 #[derive(Debug, Default)]
 pub(crate) struct OfFunction {
-    /// Instance and node.
-    resting: Vec<(u32, u32)>,
+    /// One for each node on which an instance has rested and was not stopped since.
+    stacks: Vec<Stack>,
+    len: u32,
 }
 
 impl OfFunction {
     pub(crate) fn len(&self) -> u32 {
-        self.resting.len() as u32
+        self.len
+    }
+
+    fn filled(&self) -> impl Iterator<Item = &Stack> {
+        self.stacks.iter().filter(|stack| stack.top != NOBODY)
     }
 
     /// The one that has been idle longest.
-    pub(crate) fn first(&self) -> Option<u32> {
-        self.resting.first().map(|&(instance, _)| instance)
+    pub(crate) fn first(&self, all: &Slab<Instance>) -> Option<u32> {
+        self.filled().map(|stack| stack.bottom).min_by_key(|&bottom| all[bottom].rest)
     }
 
     /// The one that was used last.
-    pub(crate) fn last(&self) -> Option<u32> {
-        self.resting.last().map(|&(instance, _)| instance)
+    pub(crate) fn last(&self, all: &Slab<Instance>) -> Option<u32> {
+        self.last_where(all, |_| true)
     }
 
-    /// The nodes they are on, last used first.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
-        self.resting.iter().rev().map(|&(_, node)| node)
+    /// The one that was used last among those on nodes that are `fit`.
+    pub(crate) fn last_where(
+        &self,
+        all: &Slab<Instance>,
+        fit: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let tops = self.filled().filter(|stack| fit(stack.node)).map(|stack| stack.top);
+        tops.max_by_key(|&top| all[top].rest)
     }
 
-    pub(crate) fn push(&mut self, instance: u32, node: u32) {
-        self.resting.push((instance, node));
+    #[inline]
+    pub(crate) fn push(&mut self, all: &mut Slab<Instance>, instance: u32, node: u32) {
+        self.len += 1;
+        let Some(stack) = self.stacks.iter_mut().find(|stack| stack.node == node) else {
+            all[instance].neighbours = Neighbours::NONE;
+            return self.stacks.push(Stack { node, top: instance, bottom: instance });
+        };
+        let below = std::mem::replace(&mut stack.top, instance);
+        all[instance].neighbours.below = below;
+        if below == NOBODY {
+            stack.bottom = instance;
+        } else {
+            all[below].neighbours.above = instance;
+        }
     }
 
     /// Takes out the one on `node` that was used last.
-    pub(crate) fn take_on(&mut self, node: u32) -> Option<u32> {
-        let place = self.resting.iter().rposition(|&(_, on)| on == node)?;
-        Some(self.resting.remove(place).0)
-    }
-
-    pub(crate) fn remove(&mut self, instance: u32) {
-        if let Some(place) = self.resting.iter().position(|&(other, _)| other == instance) {
-            self.resting.remove(place);
-        }
-    }
-}
-
-/// The idle instances on a node, longest idle first.
-#[derive(Debug, Default)]
-pub(crate) struct OnNode {
-    /// Instances with the rests they were in when they came; up to date are those still in it.
-    entries: Vec<(u32, Rest)>,
-    /// Entries at the beginning that are known to be out of date.
-    passed: usize,
-    resting: usize,
-}
-
-impl OnNode {
-    /// Out-of-date entries beyond the number of others at which it is time to tidy up.
-    const SLACK: usize = 32;
-
     #[inline]
-    pub(crate) fn push(&mut self, all: &Slab<Instance>, instance: u32, rest: Rest) {
-        self.entries.push((instance, rest));
-        self.resting += 1;
-        if self.entries.len() > 2 * self.resting + Self::SLACK {
-            self.tidy_up(all);
-        }
+    pub(crate) fn take_on(&mut self, all: &Slab<Instance>, node: u32) -> Option<u32> {
+        let stack = self.stacks.iter_mut().find(|stack| stack.node == node)?;
+        let top = Some(stack.top).filter(|&top| top != NOBODY)?;
+        stack.top = all[top].neighbours.below;
+        self.len -= 1;
+        Some(top)
     }
 
-    #[inline(never)]
-    fn tidy_up(&mut self, all: &Slab<Instance>) {
-        self.entries.retain(|&entry| is_up_to_date(all, entry));
-        self.passed = 0;
-    }
-
-    /// One of them rests no more.
-    pub(crate) fn leave(&mut self) {
-        self.resting -= 1;
-    }
-
-    /// The one that has been idle longest.
-    pub(crate) fn first(&mut self, all: &Slab<Instance>) -> Option<u32> {
-        while let Some(&entry) = self.entries.get(self.passed) {
-            if is_up_to_date(all, entry) {
-                return Some(entry.0);
+    /// Takes out one of them that goes for good.
+    pub(crate) fn remove(&mut self, all: &mut Slab<Instance>, instance: u32) {
+        let Instance { node, neighbours: Neighbours { above, below }, .. } = all[instance];
+        let Some(place) = self.stacks.iter().position(|stack| stack.node == node) else { return };
+        let stack = &mut self.stacks[place];
+        let (is_top, is_bottom) = (stack.top == instance, stack.bottom == instance);
+        self.len -= 1;
+        match (is_top, is_bottom) {
+            (true, true) => _ = self.stacks.swap_remove(place),
+            (true, false) => stack.top = below,
+            (false, true) => {
+                stack.bottom = above;
+                all[above].neighbours.below = NOBODY;
             }
-            self.passed += 1;
+            (false, false) => {
+                all[above].neighbours.below = below;
+                all[below].neighbours.above = above;
+            }
         }
-        None
     }
-}
-
-impl OnNode {
-    /// All of them, longest idle first.
-    pub(crate) fn iter<'a>(&'a self, all: &'a Slab<Instance>) -> impl Iterator<Item = u32> + 'a {
-        let entries = self.entries[self.passed..].iter();
-        entries.filter(|entry| is_up_to_date(all, **entry)).map(|entry| entry.0)
-    }
-}
-
-fn is_up_to_date(all: &Slab<Instance>, (instance, rest): (u32, Rest)) -> bool {
-    all.get(instance).is_some_and(|state| state.rest == rest)
 }
 
 #[cfg(test)]
@@ -134,28 +146,36 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_longest_idle_of_a_node_is_found_however_often_others_come_and_go(
-            moves in proptest::collection::vec(0u32..12, 0..400),
+        fn first_last_and_next_are_those_of_a_plain_list(
+            moves in proptest::collection::vec((0u32..12, any::<bool>()), 0..400),
         ) {
             let mut all = Slab::default();
-            for _ in 0..12 {
-                all.insert(Instance::starting(0, 0, Allocation::ZERO, Timestamp::ZERO));
+            for instance in 0..12 {
+                all.insert(Instance::starting(0, instance % 3, Allocation::ZERO, Timestamp::ZERO));
             }
-            let (mut idle, mut list, mut rest) = (OnNode::default(), Vec::new(), Rest::FIRST);
-            for instance in moves {
+            let (mut idle, mut list, mut rest) = (OfFunction::default(), Vec::new(), Rest::FIRST);
+            for (instance, is_stopped) in moves {
+                let node = instance % 3;
                 if let Some(place) = list.iter().position(|&other| other == instance) {
-                    list.remove(place);
-                    all[instance].rest = Rest::NONE;
-                    idle.leave();
+                    let newest = list.iter().rposition(|other| other % 3 == node);
+                    if is_stopped {
+                        idle.remove(&mut all, instance);
+                        list.remove(place);
+                    } else {
+                        let taken = newest.map(|place| list.remove(place));
+                        prop_assert_eq!(idle.take_on(&all, node), taken);
+                    }
                 } else {
-                    list.push(instance);
                     rest = rest.next();
                     all[instance].rest = rest;
-                    idle.push(&all, instance, rest);
-                    // It tidies up when one comes, not when one goes.
-                    prop_assert!(idle.entries.len() <= 2 * list.len() + OnNode::SLACK);
+                    idle.push(&mut all, instance, node);
+                    list.push(instance);
                 }
+                prop_assert_eq!(idle.len() as usize, list.len());
                 prop_assert_eq!(idle.first(&all), list.first().copied());
+                prop_assert_eq!(idle.last(&all), list.last().copied());
+                let elsewhere = list.iter().rfind(|other| *other % 3 != node).copied();
+                prop_assert_eq!(idle.last_where(&all, |other| other != node), elsewhere);
             }
         }
     }

@@ -3,7 +3,7 @@
 use windfall_core::{Allocation, Duration, Timestamp};
 
 use crate::event_queue::Token;
-use crate::idle::Rest;
+use crate::idle::{Neighbours, Rest};
 use crate::members::Members;
 
 /// Whether an instance can serve.
@@ -35,6 +35,8 @@ pub(crate) struct Instance {
     pub(crate) idle_since: Timestamp,
     /// Its rest, if it is ready and has no call.
     pub(crate) rest: Rest,
+    /// Who rests beside it.
+    pub(crate) neighbours: Neighbours,
     /// The reminder that it is ready.
     pub(crate) token: Token,
     /// The reminder that its calls together outgrow its memory.
@@ -55,6 +57,7 @@ impl Instance {
             start: (now, now),
             idle_since: now,
             rest: Rest::NONE,
+            neighbours: Neighbours::NONE,
             token: Token::NONE,
             kill_token: Token::NONE,
         }

@@ -13,26 +13,32 @@ use crate::instance::{Instance, Stage};
 use crate::settings::{Placement, ScaleOut};
 use crate::simulator::Simulator;
 
+/// Compared between idle instances when one must go: the smallest claim goes. What ticks say they are worth,
+/// among equals how long they have been idle.
+type Claim = (Worth, Rest);
+
 impl Simulator<'_> {
     /// A new instance on its way up. The caller sees to its reminder and to what it holds.
     pub(crate) fn begin_instance(&mut self, function: u32, node: u32, held: Allocation) -> u32 {
         self.functions[function as usize].starting += 1;
         self.gauges.add(Gauge::Instances, 1);
         self.gauges.instance_changes += 1;
-        self.instances.insert(Instance::starting(function, node, held, self.now))
+        let instance = self.instances.insert(Instance::starting(function, node, held, self.now));
+        self.nodes[node as usize].instances.push(instance);
+        instance
     }
 
     /// The last used idle instance of `function` on `node`, taken out of its rest.
     #[inline(always)]
     pub(crate) fn take_idle(&mut self, function: u32, node: u32) -> Option<u32> {
-        let instance = self.functions[function as usize].idle.take_on(node)?;
+        let instance = self.functions[function as usize].idle.take_on(&self.instances, node)?;
         self.leave_node_idle(instance);
         Some(instance)
     }
 
     fn end_idling(&mut self, instance: u32) {
         let function = self.instances[instance].function;
-        self.functions[function as usize].idle.remove(instance);
+        self.functions[function as usize].idle.remove(&mut self.instances, instance);
         self.leave_node_idle(instance);
     }
 
@@ -41,10 +47,8 @@ impl Simulator<'_> {
     fn leave_node_idle(&mut self, instance: u32) {
         let state = &mut self.instances[instance];
         state.rest = Rest::NONE;
-        let node = &mut self.nodes[state.node as usize];
-        node.idle_instances.leave();
         if self.sizes_calls {
-            node.idle -= state.held;
+            self.nodes[state.node as usize].idle -= state.held;
             self.gauges.sub(Gauge::IdleMemory, state.held.memory.get());
         }
     }
@@ -61,11 +65,9 @@ impl Simulator<'_> {
             state.held.cpu = MilliCpu::ZERO;
         }
         let (function, node, held) = (state.function, state.node, state.held);
-        self.functions[function as usize].idle.push(instance, node);
-        let on_node = &mut self.nodes[node as usize];
-        on_node.idle_instances.push(&self.instances, instance, self.rest);
+        self.functions[function as usize].idle.push(&mut self.instances, instance, node);
         if sizes_calls {
-            on_node.idle += held;
+            self.nodes[node as usize].idle += held;
             self.gauges.add(Gauge::IdleMemory, held.memory.get());
             // What the call gave back may be needed by others already.
             self.make_room(node, Allocation::ZERO);
@@ -81,24 +83,21 @@ impl Simulator<'_> {
 
     #[cold]
     fn stop_least_worth(&mut self, node: u32) -> bool {
-        self.least_worth(node).map(|instance| self.stop_instance(instance)).is_some()
+        self.least_worth(node).map(|(_, instance)| self.stop_instance(instance)).is_some()
     }
 
-    /// The idle instance of `node` that goes first: of least worth where ticks have said what they are
-    /// worth, the longest idle one among equals.
-    fn least_worth(&mut self, node: u32) -> Option<u32> {
-        let state = &mut self.nodes[node as usize];
-        if !self.knows_worth {
-            return state.idle_instances.first(&self.instances);
-        }
-        let idle = self.nodes[node as usize].idle_instances.iter(&self.instances);
-        idle.min_by_key(|&instance| self.claim_to_stay(instance))
+    /// The idle instance of `node` that goes first, with its claim to stay. Looking at all of them is rare
+    /// work, and keeping them in order would be work for every call.
+    fn least_worth(&self, node: u32) -> Option<(Claim, u32)> {
+        let here = self.nodes[node as usize].instances.iter().copied();
+        here.filter(|&instance| self.instances[instance].is_idle())
+            .map(|instance| (self.claim_to_stay(instance), instance))
+            .min()
     }
 
-    /// Compared between idle instances when one must go: the smallest claim goes.
-    fn claim_to_stay(&self, instance: u32) -> (Worth, Timestamp, u32) {
+    fn claim_to_stay(&self, instance: u32) -> Claim {
         let state = &self.instances[instance];
-        (self.functions[state.function as usize].worth, state.idle_since, instance)
+        (self.functions[state.function as usize].worth, state.rest)
     }
 
     /// An instance is gone with everything it held; its calls have left before.
@@ -121,6 +120,7 @@ impl Simulator<'_> {
         }
         self.gauges.sub(Gauge::Instances, 1);
         self.gauges.instance_changes += 1;
+        remove_item(&mut self.nodes[node as usize].instances, instance);
         self.instances.free(instance);
     }
 
@@ -167,7 +167,7 @@ impl Simulator<'_> {
 
     fn remind_of_keep_alive(&mut self, function: u32) {
         let state = &self.functions[function as usize];
-        if let Some(longest) = state.idle.first() {
+        if let Some(longest) = state.idle.first(&self.instances) {
             let at = self.instances[longest].idle_since + state.keep_alive;
             let token = self.queue.push(at.max(self.now), Event::KeepAliveEnds(function));
             self.functions[function as usize].expiry = token;
@@ -196,7 +196,10 @@ impl Simulator<'_> {
     fn stop_expired(&mut self, function: u32) {
         let keep_alive = self.functions[function as usize].keep_alive;
         while self.functions[function as usize].idle.len() > self.kept(function) {
-            let Some(longest) = self.functions[function as usize].idle.first() else { return };
+            let Some(longest) = self.functions[function as usize].idle.first(&self.instances)
+            else {
+                return;
+            };
             let (since, node) = (self.instances[longest].idle_since, self.instances[longest].node);
             if since + keep_alive > self.now {
                 return;
@@ -217,7 +220,10 @@ impl Simulator<'_> {
         }
         if self.settings.scale_out == ScaleOut::OnTick {
             while present(&self.functions[function as usize]) > wished {
-                let Some(longest) = self.functions[function as usize].idle.first() else { break };
+                let Some(longest) = self.functions[function as usize].idle.first(&self.instances)
+                else {
+                    break;
+                };
                 let node = self.instances[longest].node;
                 self.stop_instance(longest);
                 self.settle(node);
@@ -287,12 +293,8 @@ impl Simulator<'_> {
             if node.is_some() || self.settings.scale_out == ScaleOut::OnTick {
                 return node;
             }
-            let mut least = None;
-            for node in 0..self.nodes.len() as u32 {
-                let here = self.least_worth(node).map(|instance| self.claim_to_stay(instance));
-                least = [least, here].into_iter().flatten().min();
-            }
-            let (_, _, least) = least?;
+            let nodes = 0..self.nodes.len() as u32;
+            let (_, least) = nodes.filter_map(|node| self.least_worth(node)).min()?;
             self.stop_instance(least);
         }
     }
@@ -318,7 +320,7 @@ impl Simulator<'_> {
     /// the last used idle one.
     fn free_place(&self, function: u32) -> Option<u32> {
         let state = &self.functions[function as usize];
-        state.open.first().copied().or_else(|| state.idle.last())
+        state.open.first().copied().or_else(|| state.idle.last(&self.instances))
     }
 
     /// Starts an instance if the waiting calls need one more than are on their way.

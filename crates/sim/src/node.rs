@@ -3,7 +3,6 @@
 use windfall_core::{Allocation, MilliCpu};
 
 use crate::event_queue::Token;
-use crate::idle::OnNode;
 use crate::settings::Cluster;
 
 /// One node. Invariant: `idle` never exceeds `free`, in either resource.
@@ -19,8 +18,8 @@ pub(crate) struct Node {
     pub(crate) free: Allocation,
     /// Held by instances without a call.
     pub(crate) idle: Allocation,
-    /// Instances without a call, longest idle first.
-    pub(crate) idle_instances: OnNode,
+    /// Its instances, whatever they do.
+    pub(crate) instances: Vec<u32>,
     /// Calls that run here.
     pub(crate) running: Vec<u32>,
     /// CPU kept out of new calls' reach for running ones that may want it back.
@@ -50,7 +49,7 @@ impl Node {
             limit,
             free: limit,
             idle: Allocation::ZERO,
-            idle_instances: OnNode::default(),
+            instances: Vec::new(),
             running: Vec::new(),
             held_back: MilliCpu::ZERO,
             debts: Vec::new(),

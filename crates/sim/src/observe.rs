@@ -146,7 +146,6 @@ impl Simulator<'_> {
         }
         if let Setting::Set(worth) = worth {
             state.worth = worth;
-            self.knows_worth = true;
         }
         if let Setting::Set(count) = instances {
             state.wished = Some(count.get());

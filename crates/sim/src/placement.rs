@@ -62,8 +62,9 @@ impl Simulator<'_> {
 
     /// The node of the last used idle instance that has room.
     fn warm_node(&self, function: u32, need: Allocation) -> Option<u32> {
-        let mut idle = self.functions[function as usize].idle.nodes();
-        idle.find(|&node| self.nodes[node as usize].has_room(need))
+        let has_room = |node: u32| self.nodes[node as usize].has_room(need);
+        let idle = &self.functions[function as usize].idle;
+        idle.last_where(&self.instances, has_room).map(|instance| self.instances[instance].node)
     }
 
     /// The node with the smallest share of its CPU granted, the first of equals.

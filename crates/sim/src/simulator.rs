@@ -59,8 +59,6 @@ pub struct Simulator<'a> {
     next_interval: Timestamp,
     arrived: u64,
     pub(crate) prewarmed: u64,
-    /// Whether a tick has said what idle instances are worth.
-    pub(crate) knows_worth: bool,
     /// The last rest that an instance began.
     pub(crate) rest: Rest,
     events: u64,
@@ -107,7 +105,6 @@ impl<'a> Simulator<'a> {
             next_interval: Timestamp::ZERO,
             arrived: 0,
             prewarmed: 0,
-            knows_worth: false,
             rest: Rest::FIRST,
             events: 0,
             changes: Vec::new(),
@@ -150,7 +147,6 @@ impl<'a> Simulator<'a> {
         self.next_interval = Timestamp::ZERO + self.settings.interval;
         self.arrived = 0;
         self.prewarmed = 0;
-        self.knows_worth = false;
         self.rest = Rest::FIRST;
         self.events = 0;
         self.plan_faults();

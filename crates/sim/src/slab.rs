@@ -49,12 +49,6 @@ impl<T> Slab<T> {
         self.holes.push(place);
     }
 
-    /// Who is at `place`, if anybody.
-    pub(crate) fn get(&self, place: u32) -> Option<&T> {
-        let is_taken = *self.is_taken.get(place as usize)?;
-        if is_taken { self.places.get(place as usize) } else { None }
-    }
-
     /// Who is at `place`, if anybody, to be changed.
     pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         let is_taken = *self.is_taken.get(place as usize)?;
