@@ -45,6 +45,9 @@ pub struct RunMetrics {
     cost: Cost,
     depth_sum: f64,
     depth_max: f64,
+    /// Calls that took exactly as long as at the user's size: their ratios are 1 and lie in none of the
+    /// three histograms that follow. Of most runs that is nearly all calls.
+    undisturbed: u64,
     relative_run: LogHistogram,
     slowdown: LogHistogram,
     bounded_slowdown: LogHistogram,
@@ -122,6 +125,7 @@ impl RunMetrics {
             cost: Cost::default(),
             depth_sum: 0.0,
             depth_max: 0.0,
+            undisturbed: 0,
             relative_run: LogHistogram::new(),
             slowdown: LogHistogram::new(),
             bounded_slowdown: LogHistogram::new(),
@@ -133,13 +137,19 @@ impl RunMetrics {
     }
 
     /// The distribution of slowdowns.
-    pub fn slowdown(&self) -> &LogHistogram {
-        &self.slowdown
+    pub fn slowdown(&self) -> LogHistogram {
+        self.with_undisturbed(&self.slowdown)
     }
 
     /// The distribution of run times relative to the user's size.
-    pub fn relative_run(&self) -> &LogHistogram {
-        &self.relative_run
+    pub fn relative_run(&self) -> LogHistogram {
+        self.with_undisturbed(&self.relative_run)
+    }
+
+    fn with_undisturbed(&self, others: &LogHistogram) -> LogHistogram {
+        let mut all = others.clone();
+        all.record_many(1.0, self.undisturbed);
+        all
     }
 
     /// The distribution of latencies, seconds.
@@ -169,8 +179,8 @@ impl RunMetrics {
         functions.truncate(MOST_ROWS);
         RunDetail {
             label: label.clone(),
-            slowdown_cdf: self.slowdown.cdf(160),
-            rfet_cdf: self.relative_run.cdf(160),
+            slowdown_cdf: self.slowdown().cdf(160),
+            rfet_cdf: self.relative_run().cdf(160),
             latency_cdf: self.latency_seconds.cdf(160),
             series: self.series.clone(),
             functions,
@@ -184,6 +194,8 @@ impl RunMetrics {
         let Counts { completed, harvested, violations, .. } = self.counts;
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let at = |histogram: &LogHistogram, q| histogram.quantile(q).unwrap_or(0.0);
+        let (relative_run, slowdown) = (self.relative_run(), self.slowdown());
+        let bounded_slowdown = self.with_undisturbed(&self.bounded_slowdown);
         let hours = self.last.since(self.measure_from).as_secs_f64() / 3600.0;
         let changes = self.counts.grant_changes + self.counts.instance_changes;
         RunSummary {
@@ -191,11 +203,11 @@ impl RunMetrics {
             load: label.load,
             seed: label.seed,
             calls: self.counts.ended,
-            rfet_mean: self.relative_run.mean().unwrap_or(0.0),
-            slowdown_p50: at(&self.slowdown, 0.5),
-            slowdown_p95: at(&self.slowdown, 0.95),
-            slowdown_p99: at(&self.slowdown, 0.99),
-            bounded_slowdown_p99: at(&self.bounded_slowdown, 0.99),
+            rfet_mean: relative_run.mean().unwrap_or(0.0),
+            slowdown_p50: at(&slowdown, 0.5),
+            slowdown_p95: at(&slowdown, 0.95),
+            slowdown_p99: at(&slowdown, 0.99),
+            bounded_slowdown_p99: at(&bounded_slowdown, 0.99),
             violation_share: share(violations, completed),
             harvested_violation_share: share(self.counts.harvested_violations, harvested),
             cold_share: share(self.counts.cold, completed),
@@ -211,11 +223,11 @@ impl RunMetrics {
             rejected: self.counts.rejected,
             warm_up_calls: self.counts.warm_up,
             measured_hours: hours,
-            rfet_p50: at(&self.relative_run, 0.5),
-            rfet_p95: at(&self.relative_run, 0.95),
-            rfet_p99: at(&self.relative_run, 0.99),
-            slowdown_mean: self.slowdown.mean().unwrap_or(0.0),
-            slowdown_max: self.slowdown.max().unwrap_or(0.0),
+            rfet_p50: at(&relative_run, 0.5),
+            rfet_p95: at(&relative_run, 0.95),
+            rfet_p99: at(&relative_run, 0.99),
+            slowdown_mean: slowdown.mean().unwrap_or(0.0),
+            slowdown_max: slowdown.max().unwrap_or(0.0),
             latency_p50_seconds: at(&self.latency_seconds, 0.5),
             latency_p95_seconds: at(&self.latency_seconds, 0.95),
             latency_p99_seconds: at(&self.latency_seconds, 0.99),
@@ -259,14 +271,25 @@ impl RunMetrics {
     /// Latency, shares and depth of a call that was answered; its slowdown, and whether it is a violation.
     #[inline]
     fn count_completed(&mut self, call: &CallRecord) -> (f64, bool) {
+        let latency = call.ended_at.since(call.arrived_at);
+        let harvested = call.is_harvested();
+        self.counts.completed += 1;
+        self.counts.accelerated += u64::from(call.is_accelerated());
+        self.counts.harvested += u64::from(harvested);
+        self.latency_seconds.record(latency.as_secs_f64());
+        if latency == call.baseline && call.run == call.baseline && !latency.is_zero() {
+            self.undisturbed += 1;
+            (1.0, false)
+        } else {
+            self.count_disturbed(call, harvested)
+        }
+    }
+
+    fn count_disturbed(&mut self, call: &CallRecord, harvested: bool) -> (f64, bool) {
         let relative = call.relative_run();
         let slowdown = call.slowdown();
         let violated = relative > VIOLATION_FACTOR;
-        let harvested = call.is_harvested();
-        self.counts.completed += 1;
         self.counts.cold += u64::from(!call.cold_start.is_zero());
-        self.counts.accelerated += u64::from(call.is_accelerated());
-        self.counts.harvested += u64::from(harvested);
         self.counts.violations += u64::from(violated);
         self.counts.harvested_violations += u64::from(violated && harvested);
         if violated {
@@ -276,7 +299,6 @@ impl RunMetrics {
         self.relative_run.record(relative);
         self.slowdown.record(slowdown);
         self.bounded_slowdown.record(call.bounded_slowdown(SLOWDOWN_FLOOR));
-        self.latency_seconds.record(call.ended_at.since(call.arrived_at).as_secs_f64());
         (slowdown, violated)
     }
 }
