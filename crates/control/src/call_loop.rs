@@ -28,7 +28,7 @@ const CPU_WEIGHT: f64 = 0.9;
 /// What a loop has lived through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallCounters {
-    /// Calls sized.
+    /// Calls sized; a platform need not ask for calls that are left alone.
     pub sized: u64,
     /// Looks at running calls.
     pub looks: u64,
@@ -286,6 +286,10 @@ impl CallControl for CallLoop {
 
     fn needs_outcomes(&self) -> bool {
         self.is_curious || !self.nodes.is_empty()
+    }
+
+    fn leaves_calls_alone(&self) -> bool {
+        self.leaves_calls_alone && self.safeguards.is_empty() && self.shadow.is_none()
     }
 
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {

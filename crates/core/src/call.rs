@@ -321,6 +321,12 @@ pub trait CallControl: Send {
         true
     }
 
+    /// Whether every call is to get exactly what its user reserves, unsupervised, and nobody has a say in
+    /// it. Then a platform need not ask. Stays as it is for a whole run.
+    fn leaves_calls_alone(&self) -> bool {
+        false
+    }
+
     /// How much of what the call would like beyond its reservation `node`'s harvest pool could cover
     /// for its expected run: 0 nothing, 1 all of it. Guides coverage-aware placement.
     fn coverage(&self, _node: NodeId, _plan: &CallPlan, _now: Timestamp) -> f64 {
@@ -343,6 +349,9 @@ impl<C: CallControl + ?Sized> CallControl for &mut C {
     }
     fn needs_outcomes(&self) -> bool {
         (**self).needs_outcomes()
+    }
+    fn leaves_calls_alone(&self) -> bool {
+        (**self).leaves_calls_alone()
     }
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {
         (**self).coverage(node, plan, now)

@@ -31,7 +31,8 @@ pub(crate) fn begin_story(
     (record.attempts, record.oom_kills) = (1, 0);
     record.input = waiting.demand.input;
     record.reservation = reservation;
-    record.wanted = (0.0, 0.0);
+    // Unless a plan says otherwise; without one the user's size is what is wanted.
+    record.wanted = (reservation.cpu.cores(), reservation.memory.mib());
     record.decided_by = DecidedBy::Policy;
     record.shadow = None;
     record.first_grant = grant;

@@ -10,6 +10,7 @@ use crate::event_queue::Event;
 use crate::function::{Head, Waiting};
 use crate::gauges::Gauge;
 use crate::instance::Stage;
+use crate::placement::Place;
 use crate::simulator::Simulator;
 
 impl Simulator<'_> {
@@ -25,8 +26,10 @@ impl Simulator<'_> {
         };
         let now = self.now;
         let state = &mut self.functions[function as usize];
-        state.note_presence(now);
-        state.window.arrivals += 1;
+        if self.is_observed {
+            state.note_presence(now);
+            state.window.arrivals += 1;
+        }
         self.ledger.arrived += 1;
         self.gauges.arrivals += 1;
         self.gauges.add(Gauge::Demand, state.reservation.cpu.get());
@@ -47,12 +50,28 @@ impl Simulator<'_> {
     /// A call whose function has nobody waiting: it starts at once if a node has room.
     #[inline(always)]
     fn starts_at_once(&mut self, function: u32, waiting: &mut Waiting) -> bool {
+        if self.leaves_calls_alone {
+            let start = self.start_as_reserved(function);
+            let Some(at) = self.choose_as_reserved(function, start.grant) else { return false };
+            self.place(function, waiting, None, start, at);
+            self.reshare_if_needed(at.node);
+            return true;
+        }
         let view = self.view(function, waiting);
         let mut plan = self.control.size(&view);
-        let Some(node) = self.choose_node(function, &plan) else { return false };
-        self.place(function, waiting, Some(&mut plan), &view, node);
-        self.reshare_if_needed(node);
+        let Some(at) = self.choose_place(function, &plan) else { return false };
+        let room = self.nodes[at.node as usize].room();
+        let start = self.control.start(&view, &plan, NodeId(at.node), room);
+        self.place(function, waiting, Some(&mut plan), start, at);
+        self.reshare_if_needed(at.node);
         true
+    }
+
+    /// How a call starts that gets the user's size without a plan.
+    #[inline(always)]
+    fn start_as_reserved(&self, function: u32) -> Start {
+        let reservation = self.functions[function as usize].reservation;
+        Start { grant: reservation.min(self.settings.ceiling), look_after: None }
     }
 
     /// Puts a call at the end of its queue, or turns it away if the queue is full.
@@ -203,8 +222,8 @@ impl Simulator<'_> {
     fn size_head(&mut self, function: u32, place: usize) -> Allocation {
         let state = &self.functions[function as usize];
         let Some(first) = state.queue.front() else { return Allocation::ZERO };
-        let least = if first.earlier.is_some() {
-            state.reservation.min(self.settings.ceiling)
+        let least = if first.earlier.is_some() || self.leaves_calls_alone {
+            self.start_as_reserved(function).grant
         } else {
             let view = self.view(function, first);
             let plan = self.control.size(&view);
@@ -219,36 +238,38 @@ impl Simulator<'_> {
     fn start_head(&mut self, function: u32, node: u32) {
         let plan = self.functions[function as usize].head_plan.take();
         let Some(mut waiting) = self.dequeue(function) else { return };
-        let view = self.view(function, &waiting);
+        let at = self.place_of(function, node);
         // A killed call is tried again at the user's size; its first plan stays on record.
-        let is_first = waiting.earlier.is_none();
-        let mut plan = is_first.then(|| plan.unwrap_or_else(|| self.control.size(&view)));
-        self.place(function, &mut waiting, plan.as_mut(), &view, node);
+        if self.leaves_calls_alone || waiting.earlier.is_some() {
+            let start = self.start_as_reserved(function);
+            return self.place(function, &mut waiting, None, start, at);
+        }
+        let view = self.view(function, &waiting);
+        let mut plan = plan.unwrap_or_else(|| self.control.size(&view));
+        let room = self.nodes[node as usize].room();
+        let start = self.control.start(&view, &plan, NodeId(node), room);
+        self.place(function, &mut waiting, Some(&mut plan), start, at);
     }
 
-    /// Gives a call its place on `node`, which has room for it. Without a plan it gets the user's size.
+    /// Gives a call its place on a node that has room for it. Without a plan it was given the user's size.
     #[inline(always)]
     pub(crate) fn place(
         &mut self,
         function: u32,
         waiting: &mut Waiting,
         plan: Option<&mut CallPlan>,
-        view: &CallView,
-        node: u32,
+        start: Start,
+        at: Place,
     ) {
-        let room = self.nodes[node as usize].room();
-        let start = match &plan {
-            Some(plan) => self.control.start(view, plan, NodeId(node), room),
-            None => Start { grant: view.reservation.min(view.ceiling), look_after: None },
-        };
-        debug_assert!(start.grant.fits(room), "{} granted, {room} free", start.grant);
-        let warm = self.take_idle(function, node);
+        let node = at.node;
+        debug_assert!(start.grant.fits(self.nodes[node as usize].room()), "{}", start.grant);
+        let warm = self.take_idle(function, at.steps);
         self.make_room(node, start.grant);
         self.nodes[node as usize].hold(start.grant);
-        self.gauges.hold(start.grant, view.reservation);
+        self.gauges.hold(start.grant, self.functions[function as usize].reservation);
         let instance = match warm {
             Some(instance) => instance,
-            None => self.begin_instance(function, node, start.grant),
+            None => self.begin_instance(function, at, start.grant),
         };
         let call = self.new_call(function, waiting, plan, start, instance);
         self.join(call, instance);

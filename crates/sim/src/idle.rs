@@ -1,11 +1,12 @@
 //! Instances that rest: by function and node, to serve the next call, and by age, to give way to others.
 //!
-//! A call starts on the node that the walk has chosen, in the instance that was used last there. So the
-//! idle instances of a function form a stack on each node, linked through the instances themselves:
+//! A call starts on the node that was chosen for it, in the instance that was used last there. So the idle
+//! instances of a function form a stack on each node, linked through the instances themselves. Stacks are
+//! found by how many steps of the walk their node is away from the function's home:
 //!
 //! ```text
-//!   function ─► node 3: top ─► used last ─► used before ─► longest idle ◄─ bottom
-//!            └► node 7: top ─► ...
+//!   function ─► home:       top ─► used last ─► used before ─► longest idle ◄─ bottom
+//!               one step:   top ─► ...
 //! ```
 //!
 //! A busy function puts the same instance down and takes it up again a few nanoseconds of our time later:
@@ -48,15 +49,18 @@ impl Neighbours {
 /// The idle instances of a function on one node. An empty stack has no top, and a bottom without meaning.
 #[derive(Clone, Copy, Debug)]
 struct Stack {
-    node: u32,
     top: u32,
     bottom: u32,
+}
+
+impl Stack {
+    const EMPTY: Self = Self { top: NOBODY, bottom: NOBODY };
 }
 
 /// The idle instances of a function.
 #[derive(Debug, Default)]
 pub(crate) struct OfFunction {
-    /// One for each node on which an instance has rested and was not stopped since.
+    /// By steps from home, as far as an instance has ever rested.
     stacks: Vec<Stack>,
     len: u32,
 }
@@ -86,61 +90,60 @@ impl OfFunction {
         all: &Slab<Instance>,
         fit: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let tops = self.filled().filter(|stack| fit(stack.node)).map(|stack| stack.top);
+        let tops = self.filled().map(|stack| stack.top).filter(|&top| fit(all[top].node));
         tops.max_by_key(|&top| all[top].rest)
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, all: &mut Slab<Instance>, instance: u32, node: u32) {
+    pub(crate) fn push(&mut self, all: &mut Slab<Instance>, instance: u32) {
+        let steps = all[instance].steps as usize;
+        if steps >= self.stacks.len() {
+            self.stacks.resize(steps + 1, Stack::EMPTY);
+        }
         self.len += 1;
-        let Some(stack) = self.stacks.iter_mut().find(|stack| stack.node == node) else {
-            all[instance].neighbours = Neighbours::NONE;
-            return self.stacks.push(Stack { node, top: instance, bottom: instance });
-        };
+        let stack = &mut self.stacks[steps];
         let below = std::mem::replace(&mut stack.top, instance);
         all[instance].neighbours.below = below;
-        if below == NOBODY {
-            stack.bottom = instance;
-        } else {
-            all[below].neighbours.above = instance;
-        }
+        // Without a branch, as it depends on nothing that could be foreseen: the first of a stack becomes
+        // its own neighbour above, which is as good as none.
+        let is_first = below == NOBODY;
+        stack.bottom = if is_first { instance } else { stack.bottom };
+        all[if is_first { instance } else { below }].neighbours.above = instance;
     }
 
-    /// Takes out the one on `node` that was used last.
+    /// Takes out the one so many `steps` from home that was used last.
     #[inline]
-    pub(crate) fn take_on(&mut self, all: &Slab<Instance>, node: u32) -> Option<u32> {
-        let stack = self.stacks.iter_mut().find(|stack| stack.node == node)?;
+    pub(crate) fn take_at(&mut self, all: &Slab<Instance>, steps: u32) -> Option<u32> {
+        let stack = self.stacks.get_mut(steps as usize)?;
         let top = Some(stack.top).filter(|&top| top != NOBODY)?;
         stack.top = all[top].neighbours.below;
         self.len -= 1;
         Some(top)
     }
 
-    /// Takes out one of them that goes for good.
+    /// Takes out any of them.
     pub(crate) fn remove(&mut self, all: &mut Slab<Instance>, instance: u32) {
-        let Instance { node, neighbours: Neighbours { above, below }, .. } = all[instance];
-        let Some(place) = self.stacks.iter().position(|stack| stack.node == node) else { return };
-        let stack = &mut self.stacks[place];
+        let Instance { steps, neighbours: Neighbours { above, below }, .. } = all[instance];
+        let stack = &mut self.stacks[steps as usize];
         let (is_top, is_bottom) = (stack.top == instance, stack.bottom == instance);
-        self.len -= 1;
-        match (is_top, is_bottom) {
-            (true, true) => _ = self.stacks.swap_remove(place),
-            (true, false) => stack.top = below,
-            (false, true) => {
-                stack.bottom = above;
-                all[above].neighbours.below = NOBODY;
-            }
-            (false, false) => {
-                all[above].neighbours.below = below;
-                all[below].neighbours.above = above;
-            }
+        if is_top {
+            stack.top = below;
+        } else {
+            all[above].neighbours.below = below;
         }
+        if is_bottom {
+            stack.bottom = above;
+        } else {
+            all[below].neighbours.above = above;
+        }
+        self.len -= 1;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::Place;
     use proptest::prelude::*;
     use windfall_core::{Allocation, Timestamp};
 
@@ -151,7 +154,8 @@ mod tests {
         ) {
             let mut all = Slab::default();
             for instance in 0..12 {
-                all.insert(Instance::starting(0, instance % 3, Allocation::ZERO, Timestamp::ZERO));
+                let place = Place { node: instance % 3, steps: instance % 3 };
+                all.insert(Instance::starting(0, place, Allocation::ZERO, Timestamp::ZERO));
             }
             let (mut idle, mut list, mut rest) = (OfFunction::default(), Vec::new(), Rest::FIRST);
             for (instance, is_stopped) in moves {
@@ -163,12 +167,12 @@ mod tests {
                         list.remove(place);
                     } else {
                         let taken = newest.map(|place| list.remove(place));
-                        prop_assert_eq!(idle.take_on(&all, node), taken);
+                        prop_assert_eq!(idle.take_at(&all, node), taken);
                     }
                 } else {
                     rest = rest.next();
                     all[instance].rest = rest;
-                    idle.push(&mut all, instance, node);
+                    idle.push(&mut all, instance);
                     list.push(instance);
                 }
                 prop_assert_eq!(idle.len() as usize, list.len());

@@ -5,6 +5,7 @@ use windfall_core::{Allocation, Duration, Timestamp};
 use crate::event_queue::Token;
 use crate::idle::{Neighbours, Rest};
 use crate::members::Members;
+use crate::placement::Place;
 
 /// Whether an instance can serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Stage {
 pub(crate) struct Instance {
     pub(crate) function: u32,
     pub(crate) node: u32,
+    /// Steps of the walk from its function's home to its node.
+    pub(crate) steps: u32,
     pub(crate) stage: Stage,
     /// Whether it starts ahead of any call and holds idle memory meanwhile.
     pub(crate) prewarms: bool,
@@ -45,10 +48,11 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// An instance on its way up.
-    pub(crate) fn starting(function: u32, node: u32, held: Allocation, now: Timestamp) -> Self {
+    pub(crate) fn starting(function: u32, at: Place, held: Allocation, now: Timestamp) -> Self {
         Self {
             function,
-            node,
+            node: at.node,
+            steps: at.steps,
             stage: Stage::Starting,
             prewarms: false,
             held,

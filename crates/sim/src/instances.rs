@@ -10,6 +10,7 @@ use crate::function::{Waiting, remove_item};
 use crate::gauges::Gauge;
 use crate::idle::Rest;
 use crate::instance::{Instance, Stage};
+use crate::placement::Place;
 use crate::settings::{Placement, ScaleOut};
 use crate::simulator::Simulator;
 
@@ -19,19 +20,19 @@ type Claim = (Worth, Rest);
 
 impl Simulator<'_> {
     /// A new instance on its way up. The caller sees to its reminder and to what it holds.
-    pub(crate) fn begin_instance(&mut self, function: u32, node: u32, held: Allocation) -> u32 {
+    pub(crate) fn begin_instance(&mut self, function: u32, at: Place, held: Allocation) -> u32 {
         self.functions[function as usize].starting += 1;
         self.gauges.add(Gauge::Instances, 1);
         self.gauges.instance_changes += 1;
-        let instance = self.instances.insert(Instance::starting(function, node, held, self.now));
-        self.nodes[node as usize].instances.push(instance);
+        let instance = self.instances.insert(Instance::starting(function, at, held, self.now));
+        self.nodes[at.node as usize].instances.push(instance);
         instance
     }
 
-    /// The last used idle instance of `function` on `node`, taken out of its rest.
+    /// The last used idle instance of `function` so many `steps` from home, taken out of its rest.
     #[inline(always)]
-    pub(crate) fn take_idle(&mut self, function: u32, node: u32) -> Option<u32> {
-        let instance = self.functions[function as usize].idle.take_on(&self.instances, node)?;
+    pub(crate) fn take_idle(&mut self, function: u32, steps: u32) -> Option<u32> {
+        let instance = self.functions[function as usize].idle.take_at(&self.instances, steps)?;
         self.leave_node_idle(instance);
         Some(instance)
     }
@@ -65,7 +66,7 @@ impl Simulator<'_> {
             state.held.cpu = MilliCpu::ZERO;
         }
         let (function, node, held) = (state.function, state.node, state.held);
-        self.functions[function as usize].idle.push(&mut self.instances, instance, node);
+        self.functions[function as usize].idle.push(&mut self.instances, instance);
         if sizes_calls {
             self.nodes[node as usize].idle += held;
             self.gauges.add(Gauge::IdleMemory, held.memory.get());
@@ -245,7 +246,8 @@ impl Simulator<'_> {
         };
         let evicts = is_awaited || (sizes_calls && self.settings.prewarm_evicts);
         let Some(node) = self.node_for_instance(function, held, evicts) else { return false };
-        let instance = self.begin_instance(function, node, held);
+        let at = self.place_of(function, node);
+        let instance = self.begin_instance(function, at, held);
         self.instances[instance].prewarms = sizes_calls;
         if sizes_calls {
             self.make_room(node, held);
@@ -285,7 +287,9 @@ impl Simulator<'_> {
         loop {
             let node = match self.settings.placement {
                 Placement::LeastLoaded => self.least_loaded(held),
-                Placement::HomeInvoker | Placement::CoverageAware => self.home_walk(function, held),
+                Placement::HomeInvoker | Placement::CoverageAware => {
+                    self.home_walk(function, held).map(|place| place.node)
+                }
             };
             if !evicts {
                 return node.filter(|&node| self.nodes[node as usize].fits_beside_idle(held));

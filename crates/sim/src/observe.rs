@@ -71,6 +71,7 @@ impl Episodic for Simulator<'_> {
 impl Simulator<'_> {
     /// A fresh picture of everything; the counters of the window start again.
     fn picture(&mut self) -> Observation {
+        debug_assert!(self.is_observed, "whoever observes lets time pass with `advance_to`");
         let now = self.now;
         let window = now.since(self.last_observation.taken_at);
         self.last_observation.taken_at = now;

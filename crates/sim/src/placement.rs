@@ -16,41 +16,71 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
+/// A node as a function sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) node: u32,
+    /// Steps of the walk from the function's home.
+    pub(crate) steps: u32,
+}
+
+/// How many steps of `stride` take a walk around `nodes` nodes one node ahead: the inverse of the stride.
+///
+/// Around 10 nodes with a stride of 7, three steps do: 7, 14, 21.
+pub(crate) fn steps_to_next(stride: u32, nodes: u32) -> u32 {
+    let ahead = |steps: &u32| u64::from(*steps) * u64::from(stride) % u64::from(nodes) == 1;
+    (1..nodes).find(ahead).unwrap_or(1)
+}
+
 impl Simulator<'_> {
+    /// `node` as `function` sees it.
+    pub(crate) fn place_of(&self, function: u32, node: u32) -> Place {
+        let nodes = self.nodes.len() as u32;
+        let ahead = (node + nodes - self.functions[function as usize].home) % nodes;
+        let steps = u64::from(ahead) * u64::from(self.steps_to_next) % u64::from(nodes);
+        Place { node, steps: steps as u32 }
+    }
+
     /// The node for a call with this plan: one that can give all of it, else one that can give the
     /// least it may start with, else none.
     #[inline(always)]
-    pub(crate) fn choose_node(&self, function: u32, plan: &CallPlan) -> Option<u32> {
+    pub(crate) fn choose_place(&self, function: u32, plan: &CallPlan) -> Option<Place> {
         let (grant, least) = (plan.grant(), plan.least());
         self.choose_for(function, grant, plan)
             .or_else(|| if least == grant { None } else { self.choose_for(function, least, plan) })
     }
 
     #[inline(always)]
-    fn choose_for(&self, function: u32, need: Allocation, plan: &CallPlan) -> Option<u32> {
+    fn choose_for(&self, function: u32, need: Allocation, plan: &CallPlan) -> Option<Place> {
+        let takes_more = || !plan.grant().fits(self.functions[function as usize].reservation);
+        if self.settings.placement == Placement::CoverageAware && takes_more() {
+            self.best_covered(function, need, plan)
+        } else {
+            self.choose_as_reserved(function, need)
+        }
+    }
+
+    /// The node for a call that gets no more than its user reserves.
+    #[inline(always)]
+    pub(crate) fn choose_as_reserved(&self, function: u32, need: Allocation) -> Option<Place> {
         match self.settings.placement {
-            Placement::HomeInvoker => self.home_walk(function, need),
+            Placement::HomeInvoker | Placement::CoverageAware => self.home_walk(function, need),
             Placement::LeastLoaded => {
-                self.warm_node(function, need).or_else(|| self.least_loaded(need))
-            }
-            Placement::CoverageAware => {
-                if plan.grant().fits(self.functions[function as usize].reservation) {
-                    self.home_walk(function, need)
-                } else {
-                    self.best_covered(function, need, plan)
-                }
+                let warm = self.warm_node(function, need);
+                let node = warm.or_else(|| self.least_loaded(need))?;
+                Some(self.place_of(function, node))
             }
         }
     }
 
     /// From the function's home on, the first node that has room.
     #[inline(always)]
-    pub(crate) fn home_walk(&self, function: u32, need: Allocation) -> Option<u32> {
+    pub(crate) fn home_walk(&self, function: u32, need: Allocation) -> Option<Place> {
         let count = self.nodes.len() as u32;
         let mut node = self.functions[function as usize].home;
-        for _ in 0..count {
+        for steps in 0..count {
             if self.nodes[node as usize].has_room(need) {
-                return Some(node);
+                return Some(Place { node, steps });
             }
             node += self.stride;
             if node >= count {
@@ -77,8 +107,8 @@ impl Simulator<'_> {
 
     /// The node whose harvest pool covers most of what the call would like, the home walk's choice
     /// among equals.
-    fn best_covered(&self, function: u32, need: Allocation, plan: &CallPlan) -> Option<u32> {
-        let mut best = self.home_walk(function, need)?;
+    fn best_covered(&self, function: u32, need: Allocation, plan: &CallPlan) -> Option<Place> {
+        let mut best = self.home_walk(function, need)?.node;
         let coverage = |node: u32| self.control.coverage(NodeId(node), plan, self.now);
         let mut covered = coverage(best);
         for node in 0..self.nodes.len() as u32 {
@@ -86,7 +116,7 @@ impl Simulator<'_> {
                 (best, covered) = (node, coverage(node));
             }
         }
-        Some(best)
+        Some(self.place_of(function, best))
     }
 }
 
@@ -103,6 +133,8 @@ mod tests {
                 assert!(!std::mem::replace(&mut seen[node as usize], true), "{nodes} nodes");
                 node = (node + step) % nodes;
             }
+            let ahead = u64::from(steps_to_next(step, nodes)) * u64::from(step) % u64::from(nodes);
+            assert_eq!(ahead, u64::from(nodes > 1), "{nodes} nodes");
         }
     }
 }

@@ -204,7 +204,9 @@ impl Simulator<'_> {
             record.cpu_granted /= places;
             record.memory_granted /= places;
         }
-        state.note_presence(now);
+        if self.is_observed {
+            state.note_presence(now);
+        }
         state.running -= 1;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
@@ -248,12 +250,14 @@ impl Simulator<'_> {
             (call.demand.memory_peak.mib() * (1.0 + spread * deviation)).min(limit)
         };
         let function = &mut self.functions[call.record.function.index()];
-        let window = &mut function.window;
-        window.used += call.record.cpu_used - call.observed_use;
-        // Once a window has seen large calls, most cannot raise its peak, whatever the noise.
-        if memory_peak(Noise::FARTHEST) as u32 > window.memory_peak {
-            let seen = memory_peak(noise.normal(call.record.id.0, 1)) as u32;
-            window.memory_peak = window.memory_peak.max(seen);
+        if self.is_observed {
+            let window = &mut function.window;
+            window.used += call.record.cpu_used - call.observed_use;
+            // Once a window has seen large calls, most cannot raise its peak, whatever the noise.
+            if memory_peak(Noise::FARTHEST) as u32 > window.memory_peak {
+                let seen = memory_peak(noise.normal(call.record.id.0, 1)) as u32;
+                window.memory_peak = window.memory_peak.max(seen);
+            }
         }
         let (of, waits) = (call.record.function.0, !function.queue.is_empty());
         if self.control.needs_outcomes() {
@@ -301,10 +305,12 @@ impl Simulator<'_> {
         let Call { record, earlier, is_running, .. } = &mut self.calls[slot];
         let since_start = now.since(record.started_at);
         self.gauges.sub(Gauge::Demand, record.reservation.cpu.get());
-        let window = &mut self.functions[record.function.index()].window;
-        window.completions += 1;
-        window.run += since_start;
-        window.wait += record.started_at.since(record.arrived_at);
+        if self.is_observed {
+            let window = &mut self.functions[record.function.index()].window;
+            window.completions += 1;
+            window.run += since_start;
+            window.wait += record.started_at.since(record.arrived_at);
+        }
         record.end = end;
         record.ended_at = now;
         record.run = if *is_running { since_start } else { Duration::ZERO };

@@ -16,7 +16,7 @@ use crate::ledger::Ledger;
 use crate::node::Node;
 use crate::noise::Noise;
 use crate::observe::LastObservation;
-use crate::placement::stride;
+use crate::placement::{steps_to_next, stride};
 use crate::settings::Settings;
 use crate::slab::Slab;
 use crate::water_filling::Claim;
@@ -42,6 +42,11 @@ pub struct Simulator<'a> {
     pub(crate) gauges: Gauges,
     pub(crate) ledger: Ledger,
     pub(crate) stride: u32,
+    pub(crate) steps_to_next: u32,
+    /// Whether every call gets what its user reserves and the control need not be asked.
+    pub(crate) leaves_calls_alone: bool,
+    /// Whether anybody may still observe what is counted for ticks.
+    pub(crate) is_observed: bool,
     /// Whether calls are sized one by one; see [`Settings::sizes_calls`].
     pub(crate) sizes_calls: bool,
     /// Whether calls can ever want more CPU than their node has: not where each holds its own and no
@@ -79,6 +84,8 @@ impl<'a> Simulator<'a> {
         seed: Seed,
     ) -> Self {
         let mut simulator = Self {
+            leaves_calls_alone: false,
+            is_observed: true,
             settings,
             workload: Box::new(workload),
             control: Box::new(control),
@@ -93,6 +100,7 @@ impl<'a> Simulator<'a> {
             gauges: Gauges::default(),
             ledger: Ledger::default(),
             stride: stride(settings.cluster.nodes),
+            steps_to_next: steps_to_next(stride(settings.cluster.nodes), settings.cluster.nodes),
             sizes_calls: settings.sizes_calls(),
             can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
             cold_noise: Noise::new(seed),
@@ -133,6 +141,14 @@ impl<'a> Simulator<'a> {
                 Function::new(profile, &self.settings, home)
             })
             .collect();
+        // Who reserves more than a node can give, or nothing, is told so in a plan.
+        let is_usual = |function: &Function| {
+            let Function { reservation, .. } = *function;
+            reservation.fits(self.settings.ceiling) && Allocation::new(1, 1).fits(reservation)
+        };
+        self.leaves_calls_alone =
+            self.control.leaves_calls_alone() && self.functions.iter().all(is_usual);
+        self.is_observed = true;
         self.gauges = Gauges::default();
         for _ in 0..cluster.nodes {
             self.gauges.add(Gauge::Capacity, cluster.node.cpu.get());
@@ -196,13 +212,16 @@ impl<'a> Simulator<'a> {
         self.nodes.iter().all(rests) && self.heads.is_empty()
     }
 
-    /// Runs until the last call has ended, and closes the last interval.
+    /// Runs until the last call has ended, and closes the last interval. Nothing is counted for
+    /// observations any more.
     pub fn run_to_end(&mut self) {
         while self.run_some(u64::MAX) {}
     }
 
-    /// Handles up to `most` events; false when the last call has ended and everything was told.
+    /// Handles up to `most` events; false when the last call has ended and everything was told. Nothing is
+    /// counted for observations any more: this is for runs without ticks.
     pub fn run_some(&mut self, most: u64) -> bool {
+        self.is_observed = false;
         for _ in 0..most {
             if self.is_over() || !self.step(Timestamp::MAX) {
                 self.finish_intervals();
