@@ -1,12 +1,12 @@
 //! What happens next. Integer time; equal times leave in the order they were put in.
 //!
 //! Three distances. What is due within the stretch of 8 ms under way, or was put in later for a moment
-//! before its end, lies in a heap that is rarely more than a few entries deep. What comes within the next
-//! 1,023 stretches, some 8 s, is filed by stretch and sorted only when its stretch has come. The rest, a
-//! few long calls and the ends of keep-alives, waits in a heap of its own.
+//! before its end, lies in a sorted list that is rarely more than a few entries long. What comes within the
+//! next 1,023 stretches, some 8 s, is filed by stretch and sorted only when its stretch has come. The rest,
+//! a few long calls and the ends of keep-alives, waits in a heap.
 //!
 //! ```text
-//!   now ▕ soon: heap ▕ wheel: 8 ms │ 8 ms │ 8 ms │ … │ 8 ms ▕ far: heap  ──►
+//!   now ▕ soon: list ▕ wheel: 8 ms │ 8 ms │ 8 ms │ … │ 8 ms ▕ far: heap  ──►
 //! ```
 //!
 //! An entry is one number, so that "sooner" is one comparison and moving it is one copy:
@@ -70,8 +70,9 @@ impl Default for Token {
 /// The pending events, soonest first.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    /// Everything up to the end of the stretch under way; empty only if there is nothing at all.
-    soon: BinaryHeap<Reverse<Entry>>,
+    /// Everything up to the end of the stretch under way, soonest last; empty only if there is nothing at
+    /// all.
+    soon: Vec<Entry>,
     /// Everything in the stretches that follow, as far as the wheel reaches.
     wheel: Wheel,
     /// Everything later.
@@ -158,7 +159,8 @@ impl EventQueue {
     #[inline]
     fn file(&mut self, stretch: u64, entry: Entry) {
         if stretch <= self.stretch {
-            self.soon.push(Reverse(entry));
+            let place = self.soon.partition_point(|&other| other > entry);
+            self.soon.insert(place, entry);
         } else if stretch < self.stretch + SLOTS {
             self.wheel.file(stretch, entry);
         } else {
@@ -169,7 +171,7 @@ impl EventQueue {
     /// When the next event is due; never, if there is none.
     #[inline]
     pub(crate) fn next_at(&self) -> Timestamp {
-        self.soon.peek().map_or(Timestamp::MAX, |&Reverse(entry)| time_of(entry))
+        self.soon.last().map_or(Timestamp::MAX, |&entry| time_of(entry))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -179,7 +181,7 @@ impl EventQueue {
     /// Takes the next event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Timestamp, Token, Event)> {
-        let Reverse(entry) = self.soon.pop()?;
+        let entry = self.soon.pop()?;
         self.len -= 1;
         if self.soon.is_empty() && self.len > 0 {
             self.turn();
@@ -197,7 +199,10 @@ impl EventQueue {
             None => next_far.unwrap_or(self.stretch),
         };
         let soon = &mut self.soon;
-        self.wheel.take(self.stretch, |entry| soon.push(Reverse(entry)));
+        self.wheel.take(self.stretch, |entry| soon.push(entry));
+        if soon.len() > 1 {
+            soon.sort_unstable_by(|a, b| b.cmp(a));
+        }
         while let Some(&Reverse(entry)) = self.far.peek()
             && stretch_of(entry) < self.stretch + SLOTS
         {

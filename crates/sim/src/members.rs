@@ -24,8 +24,14 @@ impl Members {
     pub(crate) fn remove(&mut self, call: u32) {
         match self {
             Self::One(only) if *only == call => *self = Self::Nobody,
-            Self::Several(calls) => calls.retain(|&other| other != call),
-            Self::Nobody | Self::One(_) => {}
+            _ => self.remove_from_several(call),
+        }
+    }
+
+    #[inline(never)]
+    fn remove_from_several(&mut self, call: u32) {
+        if let Self::Several(calls) = self {
+            calls.retain(|&other| other != call);
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Node {
     pub(crate) idle: Allocation,
     /// Its instances, whatever they do.
     pub(crate) instances: Vec<u32>,
-    /// Calls that run here.
+    /// Calls that run here, if they are listed.
     pub(crate) running: Vec<u32>,
     /// CPU kept out of new calls' reach for running ones that may want it back.
     pub(crate) held_back: MilliCpu,

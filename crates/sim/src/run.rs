@@ -23,11 +23,13 @@ impl Simulator<'_> {
             call.record.steps.push(step);
         }
         let node = call.record.node.index();
-        let state = &mut self.nodes[node];
-        call.place_on_node = state.running.len() as u32;
-        state.running.push(slot);
-        if state.is_shared {
-            call.set_pace(Pace::Shared(0.0));
+        if self.lists_running {
+            let state = &mut self.nodes[node];
+            call.place_on_node = state.running.len() as u32;
+            state.running.push(slot);
+            if state.is_shared {
+                call.set_pace(Pace::Shared(0.0));
+            }
         }
         let (instance, look_after) = (call.instance, call.look_after);
         self.count_potential(node, instance, None);
@@ -185,7 +187,9 @@ impl Simulator<'_> {
             if before.is_some() {
                 self.recount_potential(node, instance, before);
             }
-            self.leave_node(slot, node);
+            if self.lists_running {
+                self.leave_node(slot, node);
+            }
         }
         if held_back != MilliCpu::ZERO {
             self.nodes[node].held_back -= held_back;

@@ -45,6 +45,8 @@ pub struct Simulator<'a> {
     pub(crate) steps_to_next: u32,
     /// Whether every call gets what its user reserves and the control need not be asked.
     pub(crate) leaves_calls_alone: bool,
+    /// Whether nodes keep a list of their running calls: whoever competes or is called back is found there.
+    pub(crate) lists_running: bool,
     /// Whether anybody may still observe what is counted for ticks.
     pub(crate) is_observed: bool,
     /// Whether calls are sized one by one; see [`Settings::sizes_calls`].
@@ -85,6 +87,7 @@ impl<'a> Simulator<'a> {
     ) -> Self {
         let mut simulator = Self {
             leaves_calls_alone: false,
+            lists_running: true,
             is_observed: true,
             settings,
             workload: Box::new(workload),
@@ -148,6 +151,7 @@ impl<'a> Simulator<'a> {
         };
         self.leaves_calls_alone =
             self.control.leaves_calls_alone() && self.functions.iter().all(is_usual);
+        self.lists_running = self.can_compete || !self.leaves_calls_alone;
         self.is_observed = true;
         self.gauges = Gauges::default();
         for _ in 0..cluster.nodes {

@@ -82,8 +82,6 @@ struct Counts {
 /// five core-hours times a thousand cores.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
-    cpu_granted: u128,
-    cpu_used: u128,
     memory_granted: u128,
     memory_used: u128,
     instance_seconds: f64,
@@ -194,6 +192,7 @@ impl RunMetrics {
         let Counts { completed, harvested, violations, .. } = self.counts;
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let at = |histogram: &LogHistogram, q| histogram.quantile(q).unwrap_or(0.0);
+        let (cpu_granted, cpu_used) = self.functions.cpu_totals();
         let (relative_run, slowdown) = (self.relative_run(), self.slowdown());
         let bounded_slowdown = self.with_undisturbed(&self.bounded_slowdown);
         let hours = self.last.since(self.measure_from).as_secs_f64() / 3600.0;
@@ -212,8 +211,8 @@ impl RunMetrics {
             harvested_violation_share: share(self.counts.harvested_violations, harvested),
             cold_share: share(self.counts.cold, completed),
             oom_kills: self.counts.oom_kills,
-            core_seconds_granted: self.cost.cpu_granted as f64 / CORE_SECOND,
-            core_seconds_used: self.cost.cpu_used as f64 / CORE_SECOND,
+            core_seconds_granted: cpu_granted as f64 / CORE_SECOND,
+            core_seconds_used: cpu_used as f64 / CORE_SECOND,
             mib_seconds_granted: self.cost.memory_granted as f64 / MIB_SECOND,
             mib_seconds_used: self.cost.memory_used as f64 / MIB_SECOND,
             instance_seconds: self.cost.instance_seconds,
@@ -276,7 +275,7 @@ impl RunMetrics {
         self.counts.completed += 1;
         self.counts.accelerated += u64::from(call.is_accelerated());
         self.counts.harvested += u64::from(harvested);
-        self.latency_seconds.record(latency.as_secs_f64());
+        self.latency_seconds.record(latency.as_nanos_f64() * 1e-9);
         if latency == call.baseline && call.run == call.baseline && !latency.is_zero() {
             self.undisturbed += 1;
             (1.0, false)
@@ -320,8 +319,6 @@ impl TelemetrySink for RunMetrics {
         self.counts.grant_changes += u64::from(call.changes);
         self.counts.looks += u64::from(call.looks);
         self.counts.fallbacks += u64::from(!matches!(call.decided_by, DecidedBy::Policy));
-        self.cost.cpu_granted += u128::from(call.cpu_granted);
-        self.cost.cpu_used += u128::from(call.cpu_used);
         self.cost.memory_granted += u128::from(call.memory_granted);
         self.cost.memory_used += u128::from(call.memory_used);
         if !call.amendments.is_empty() {

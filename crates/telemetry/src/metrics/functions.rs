@@ -45,8 +45,8 @@ impl Sum {
         self.carries += u32::from(is_over);
     }
 
-    fn total(self) -> f64 {
-        ((u128::from(self.carries) << 64) + u128::from(self.low)) as f64
+    fn total(self) -> u128 {
+        (u128::from(self.carries) << 64) + u128::from(self.low)
     }
 }
 
@@ -128,6 +128,12 @@ impl FunctionTable {
         *count = count.saturating_add(1);
     }
 
+    /// Millicore-nanoseconds granted to all of them, and used by them.
+    pub(crate) fn cpu_totals(&self) -> (u128, u128) {
+        let total = |of: fn(&Account) -> Sum| self.accounts.iter().map(|one| of(one).total()).sum();
+        (total(|account| account.cpu_granted), total(|account| account.cpu_used))
+    }
+
     fn p99_of(&self, account: &Account) -> f64 {
         let Some(from) = (account.slowdowns as usize).checked_sub(1) else { return 0.0 };
         p99(&self.slowdowns[from..from + BUCKETS], account.completed, account.slowest)
@@ -147,8 +153,8 @@ impl FunctionTable {
                 calls: account.calls,
                 slowdown_p99: self.p99_of(account),
                 violations: account.violations,
-                core_seconds_granted: account.cpu_granted.total() / 1e12,
-                core_seconds_used: account.cpu_used.total() / 1e12,
+                core_seconds_granted: account.cpu_granted.total() as f64 / 1e12,
+                core_seconds_used: account.cpu_used.total() as f64 / 1e12,
             })
             .collect();
         // Stable: equal functions stay in the order of their ids.
