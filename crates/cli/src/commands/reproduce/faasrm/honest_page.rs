@@ -27,6 +27,22 @@ const COLUMNS: [(&str, &str, bool); 12] = [
 ];
 
 impl Honest {
+    /// How `windfall` fares, in a sentence or two.
+    pub(super) fn headline(&self) -> String {
+        let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
+        let gaps = &self.result.gap_closed;
+        let fewer = gaps.iter().map(|gap| 1.0 - gap.windfall_granted / gap.best_granted);
+        let closed = gaps.iter().map(|gap| gap.share);
+        let held = self.result.bars.iter().filter(|bar| bar.holds).count();
+        format!(
+            "In the honest simulator{calls} windfall grants {} fewer core-seconds than the best of histogram, libra and \
+             shabari, depending on the load, and closes {} of its distance to what is used; {held} of {} promises hold.",
+            span(fewer),
+            span(closed),
+            self.result.bars.len()
+        )
+    }
+
     /// How every agent fares beside a coin behind the same safeguard.
     pub(super) fn verdict(&self) -> String {
         let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
@@ -57,6 +73,13 @@ impl Honest {
     }
 }
 
+/// From the least to the greatest of some shares.
+fn span(shares: impl Iterator<Item = f64> + Clone) -> String {
+    let least = shares.clone().fold(f64::INFINITY, f64::min);
+    let most = shares.fold(f64::NEG_INFINITY, f64::max);
+    format!("{:.0} to {:.0} %", 100.0 * least, 100.0 * most)
+}
+
 fn named(file: &Path) -> String {
     file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -82,6 +105,7 @@ pub(super) fn text(honest: &Honest) -> String {
     }
     let files: Vec<String> =
         honest.agents.iter().map(|agent| agent.file.display().to_string()).collect();
+    text += &format!("\n\n{}", honest.headline());
     format!("{text}\n\n{}\ncheckpoints: {}\n", honest.verdict(), files.join(", "))
 }
 

@@ -19,7 +19,7 @@ pub(super) fn document(
 ) -> Document {
     let mut story = format!("{} {}", met(published, origin), learned(published));
     if let Some(honest) = honest {
-        story += &format!(" {}", honest.verdict());
+        story += &format!(" {}", honest.headline());
     }
     Document {
         context: ReportContext {
