@@ -1,6 +1,7 @@
 //! What came out of SIMPPO, as text and as a page.
 
 use serde_json::json;
+use windfall_papers::simppo::fault_run::FaultRow;
 use windfall_papers::simppo::load_sweep::LoadRow;
 use windfall_papers::simppo::online::OnlineRow;
 use windfall_papers::simppo::{ReproduceSettings, Results};
@@ -11,8 +12,10 @@ use windfall_telemetry::report::ReportContext;
 use super::Cost;
 use crate::output::command_line;
 
+mod story;
 mod terminal;
 
+use story::story;
 pub(super) use terminal::text;
 
 /// The order of tables.
@@ -30,9 +33,6 @@ const POLICIES: [&str; 12] = [
     "oracle",
     "random",
 ];
-
-/// Those of them that need no training and no knowledge of the future.
-const HEURISTICS: [&str; 5] = ["queueing", "hpa", "ensure", "windfall-scaling", "fixed"];
 
 /// One policy over all functions and seeds.
 struct Summary {
@@ -77,54 +77,6 @@ fn summaries(results: &Results) -> Vec<Summary> {
     };
     let was_run = |policy: &&str| results.online.iter().any(|row| row.policy == *policy);
     POLICIES.into_iter().filter(was_run).map(summary).collect()
-}
-
-/// What came out, heuristics that win first.
-fn story(results: &Results) -> String {
-    let all = summaries(results);
-    let of = |name: &str| all.iter().find(|one| one.policy == name).map_or(0.0, |one| one.reward);
-    let tail = |name: &str| all.iter().find(|one| one.policy == name).map(|one| one.p99_to_slo);
-    let list = |names: Vec<String>| names.join(", ");
-    let simppo = of("simppo");
-    let richer: Vec<String> = HEURISTICS
-        .into_iter()
-        .filter(|name| of(name) > simppo)
-        .map(|name| format!("{name} ({:.1})", of(name)))
-        .collect();
-    let first = if richer.is_empty() {
-        format!(
-            "No heuristic earns more than SIMPPO ({simppo:.1} per episode; queueing {:.1}).",
-            of("queueing")
-        )
-    } else {
-        format!("SIMPPO earns {simppo:.1} per episode and is beaten by {}.", list(richer))
-    };
-    let faster: Vec<String> = HEURISTICS
-        .into_iter()
-        .filter(|name| tail(name).zip(tail("simppo")).is_some_and(|(its, ours)| its < ours))
-        .map(|name| format!("{name} ({:.2})", tail(name).unwrap_or_default()))
-        .collect();
-    let second = if faster.is_empty() {
-        "None has a lower p99 either.".to_owned()
-    } else {
-        format!(
-            "A lower p99 than its {:.2} objectives: {}.",
-            tail("simppo").unwrap_or_default(),
-            list(faster)
-        )
-    };
-    let (residual, queueing) = (of("residual"), of("queueing"));
-    let word = if residual > queueing { "more" } else { "no more" };
-    let ratios = &results.ratios;
-    format!(
-        "{first} {second} The residual variant, which begins as the queueing rule, earns {residual:.1}, {word} than the \
-         rule ({queueing:.1}). Against functions that are alone (isolated S-RL, {:.1}) SIMPPO keeps {:.1} % of the reward at \
-         {:.2} times the p99; S-RL among others has {:.2} times SIMPPO's p99 (the paper: 2 to 4.4).",
-        of("isolated"),
-        100.0 * ratios.simppo_to_isolated_reward,
-        ratios.simppo_to_isolated_p99,
-        ratios.together_to_simppo_p99
-    )
 }
 
 /// Where SIMPPO degrades by next to nothing, the ratio says nothing but that.
@@ -286,8 +238,7 @@ fn training(results: &Results) -> Section {
     Section::new(
         "Training",
         "SIMPPO against its ablation without auxiliary state, which is S-RL among others; the band is from the \
-         lowest to the highest seed. The table compares auxiliary states and one network for all, on the seeds they \
-         were run with.",
+         lowest to the highest seed. The table compares auxiliary states and one network for all on the same seeds.",
     )
     .with(Block::Charts(vec![chart]))
     .with(Block::Table(table))
@@ -483,10 +434,17 @@ fn chain(results: &Results) -> Section {
     .with(Block::Table(table))
 }
 
+/// What each seed lost, in percent.
+fn losses(results: &Results) -> String {
+    let loss = |row: &FaultRow| format!("{:.2}", row.reward_loss_percent);
+    results.faults.seeds.iter().map(loss).collect::<Vec<_>>().join(", ")
+}
+
 fn faults(results: &Results, cost: Cost) -> Section {
     let faults = &results.faults;
     let facts = [
         ("reward lost under faults", format!("{:.2} %", faults.reward_loss_percent)),
+        ("seed by seed", losses(results)),
         ("longest time without a decision-maker", format!("{} ticks", faults.longest_gap_ticks)),
         ("illegal actions", faults.illegal_actions.to_string()),
         (

@@ -3,7 +3,7 @@
 use windfall_papers::simppo::Results;
 use windfall_papers::simppo::online::OnlineRow;
 
-use super::{by_function, p99_to_objective, story, summaries, times};
+use super::{by_function, losses, p99_to_objective, story, summaries, times};
 
 /// The table for the terminal.
 pub(in super::super) fn text(results: &Results) -> String {
@@ -51,6 +51,12 @@ pub(in super::super) fn text(results: &Results) -> String {
             times(at.ratios.ensure_to_simppo_degradation)
         ));
     }
+    for row in &results.variants {
+        lines.push(format!(
+            "  {:42} reward {:.1}, p99 to isolated {:.3}",
+            row.variant, row.reward, row.p99_to_isolated
+        ));
+    }
     for step in &results.growth {
         lines.push(format!(
             "{:4} functions: drop {:5.2} %, {} episodes{}",
@@ -62,8 +68,11 @@ pub(in super::super) fn text(results: &Results) -> String {
     }
     let (faults, chain) = (&results.faults, &results.chain);
     lines.push(format!(
-        "faults: {:.2} % of the reward lost, longest gap {} ticks, {} illegal actions",
-        faults.reward_loss_percent, faults.longest_gap_ticks, faults.illegal_actions
+        "faults: {:.2} % of the reward lost (by seed {}), longest gap {} ticks, {} illegal actions",
+        faults.reward_loss_percent,
+        losses(results),
+        faults.longest_gap_ticks,
+        faults.illegal_actions
     ));
     lines.push(format!("chain, objective {:.0} ms:", chain.objective_ms));
     for row in &chain.splits {
