@@ -17,7 +17,7 @@ fn main() {
     let mut next = |usual| numbers.next().unwrap_or(usual);
     let (seeds, episodes, faulty) = (next(2), next(120), next(20));
     for seed in 11..11 + seeds {
-        for method in [Method::Simppo(Auxiliary::MeanFieldActions), Method::Single] {
+        for method in [Method::Simppo(Auxiliary::MeanField), Method::Single] {
             let settings = TeamSettings::new(method, episodes).shared();
             let who = (seed, (0..12).collect::<Vec<u64>>());
             let (team, _) = trained("simppo", settings, who, episodes, &|_| {});

@@ -16,10 +16,13 @@ use super::online::{
 use super::team::{Method, TeamSettings};
 
 /// The auxiliary state that stands for SIMPPO in the tables.
-pub(crate) const DEFAULT: Auxiliary = Auxiliary::MeanFieldActions;
+pub(crate) const DEFAULT: Auxiliary = Auxiliary::MeanField;
 
 /// SIMPPO without its auxiliary state, by its name in the table of variants.
 pub const SHARED_SINGLE: &str = "s-rl, one network for all";
+
+/// S-RL among others as its authors trained it, by its name in the table of variants.
+pub const PUBLISHED_PPO: &str = "s-rl, one network each, published PPO";
 
 /// How much is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +154,8 @@ fn jobs(settings: &ReproduceSettings) -> Vec<Job> {
         }
         push("simppo, one network each", one_each(Method::Simppo(DEFAULT)));
         push(SHARED_SINGLE, shared(Method::Single));
+        let published = TeamSettings::new(Method::Single, episodes).with_published_ppo();
+        push(PUBLISHED_PPO, Kind::Team(Box::new(published)));
     }
     jobs
 }

@@ -17,6 +17,7 @@ use windfall_rl::random::Draw;
 use windfall_rl::schedule::Schedule;
 
 use super::auxiliary::{Auxiliary, Field, OWN, Told};
+use super::context::{CONTEXT, write_context};
 use super::faults::{Decider, FaultSettings, Faults};
 use super::residual::{self, RULE};
 
@@ -85,7 +86,21 @@ impl TeamSettings {
         Self { method, is_shared: false, warm_start: true, hold_bias: 2.0, unheard: 0.1, ppo }
     }
 
-    /// The same with one network for all.
+    /// The same with the PPO that the authors' single agents are published with: a discount of 0.99, returns instead of
+    /// GAE, batches of 5, nothing normalised, no schedules. Masks stay, which are the world's.
+    pub fn with_published_ppo(mut self) -> Self {
+        self.ppo = PpoSettings {
+            iterations: self.ppo.iterations,
+            discount: 0.99,
+            epochs: 5,
+            minibatch: 5,
+            value_weight: 0.05,
+            ..PpoSettings::plain()
+        };
+        self
+    }
+
+    /// The same with one network for all, which is told whose function it decides for.
     pub fn shared(mut self) -> Self {
         self.is_shared = true;
         self.ppo.minibatch = 400;
@@ -155,17 +170,23 @@ impl Team {
         // To begin with, most ticks change nothing: a walk at random over all knobs ends in places from which
         // little is learned. A residual begins as its rule, more often than not without a correction.
         agent.prefer(0, self.settings.hold_bias);
+        agent.normalise_alike(self.settings.method.auxiliary().twins());
         agent
     }
 
     fn inputs(&self) -> usize {
         let rule = if self.settings.method.is_residual() { RULE } else { 0 };
-        OWN + self.settings.method.auxiliary().width() + rule
+        OWN + self.settings.method.auxiliary().width() + rule + self.context()
+    }
+
+    /// Numbers that say whose function it is, where one network decides for all.
+    fn context(&self) -> usize {
+        if self.settings.is_shared { CONTEXT } else { 0 }
     }
 
     fn critic_inputs(&self) -> usize {
         match self.settings.method {
-            Method::Mappo => OWN * (self.count + 1),
+            Method::Mappo => OWN * (self.count + 1) + self.context(),
             Method::Single | Method::Simppo(_) | Method::Residual(_) => self.inputs(),
         }
     }
@@ -295,13 +316,17 @@ impl Team {
             env.write_row(agent, &mut row[..OWN]);
             let told_of_others = OWN + self.settings.method.auxiliary().width();
             field.write(self.settings.method.auxiliary(), agent, &mut row[OWN..told_of_others]);
-            residual::write_rule(env.world(), agent, wished, &mut row[told_of_others..]);
+            let whose = inputs - self.context();
+            residual::write_rule(env.world(), agent, wished, &mut row[told_of_others..whose]);
+            if whose < inputs {
+                write_context(&env.world().setup(agent).profile, &mut row[whose..]);
+            }
             let central = &mut tick.critic_rows[agent * critic..(agent + 1) * critic];
             if everybody.is_empty() {
                 central.copy_from_slice(row);
             } else {
-                central[..OWN].copy_from_slice(&row[..OWN]);
-                central[OWN..].copy_from_slice(&everybody);
+                let parts = [&row[..OWN], &everybody, &row[whose..]].concat();
+                central.copy_from_slice(&parts);
             }
             let allowed = &mut tick.allowed[agent * actions..(agent + 1) * actions];
             if self.settings.method.is_residual() {
@@ -498,7 +523,7 @@ mod tests {
         let mut seen = Moments::new(team.inputs());
         play.segments.iter().flatten().for_each(|segment| seen.observe(&segment.rows));
         // One of five unheard with probability 0.1 each: sqrt(0.1 x 0.9 / 5) = 0.13.
-        let coverage = seen.deviation(team.inputs() - 1);
+        let coverage = seen.deviation(OWN + method.auxiliary().width() - 1);
         assert!((0.08..0.2).contains(&coverage), "{coverage}");
     }
 

@@ -1,6 +1,6 @@
 //! What came out, in sentences: what speaks against SIMPPO first.
 
-use windfall_papers::simppo::{Results, SHARED_SINGLE};
+use windfall_papers::simppo::{PUBLISHED_PPO, Results, SHARED_SINGLE};
 
 use super::{Summary, summaries};
 
@@ -81,7 +81,19 @@ fn together(results: &Results) -> String {
     let sweep = highest.map_or(String::new(), |(load, most)| {
         format!(", and at the loads of the sweep {most:.2} at most, at {load:.1}")
     });
-    format!("S-RL among others has {ratio:.2} times SIMPPO's p99 (the paper: 2 to 4.4){sweep}.")
+    let variants = &results.variants;
+    let published = variants.iter().find(|row| row.variant == PUBLISHED_PPO);
+    let why = published.zip(variants.first()).map_or(String::new(), |(row, simppo)| {
+        format!(
+            " It learns well here because it has the same PPO as everyone; with the published one (discount 0.99, nothing \
+             normalised) it earns {:.1} and has {:.2} times SIMPPO's p99.",
+            row.reward,
+            row.p99_to_isolated / simppo.p99_to_isolated
+        )
+    });
+    format!(
+        "S-RL among others has {ratio:.2} times SIMPPO's p99 (the paper: 2 to 4.4){sweep}.{why}"
+    )
 }
 
 /// What the auxiliary state is worth: the same network for all without it.
