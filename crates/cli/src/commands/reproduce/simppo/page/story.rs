@@ -85,7 +85,7 @@ fn together(results: &Results) -> String {
     let published = variants.iter().find(|row| row.variant == PUBLISHED_PPO);
     let why = published.zip(variants.first()).map_or(String::new(), |(row, simppo)| {
         format!(
-            " It learns well here because it has the same PPO as everyone; with the published one (discount 0.99, nothing \
+            " Here it has the same PPO as everyone; with the one its authors published (discount 0.99, nothing \
              normalised) it earns {:.1} and has {:.2} times SIMPPO's p99.",
             row.reward,
             row.p99_to_isolated / simppo.p99_to_isolated

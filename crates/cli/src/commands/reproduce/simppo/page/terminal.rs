@@ -1,9 +1,10 @@
 //! The same for the terminal.
 
 use windfall_papers::simppo::Results;
+use windfall_papers::simppo::fault_run::FaultRow;
 use windfall_papers::simppo::online::OnlineRow;
 
-use super::{by_function, losses, p99_to_objective, story, summaries, times};
+use super::{by_function, p99_to_objective, story, summaries, times};
 
 /// The table for the terminal.
 pub(in super::super) fn text(results: &Results) -> String {
@@ -82,6 +83,12 @@ pub(in super::super) fn text(results: &Results) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// What each seed lost, in percent.
+fn losses(results: &Results) -> String {
+    let loss = |row: &FaultRow| format!("{:.2}", row.reward_loss_percent);
+    results.faults.seeds.iter().map(loss).collect::<Vec<_>>().join(", ")
 }
 
 /// One number by function and policy.
