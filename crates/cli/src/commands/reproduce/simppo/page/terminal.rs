@@ -32,32 +32,7 @@ pub(in super::super) fn text(results: &Results) -> String {
         lines.push(String::new());
         lines.push(table(results, title, digits, of));
     }
-    let ratios = &results.ratios;
-    lines.push(String::new());
-    lines.push(format!(
-        "SIMPPO to isolated: reward {:.3}, p99 {:.3};  S-RL together to SIMPPO, p99: {:.2};  \
-         degradation of ENSURE to SIMPPO: {}",
-        ratios.simppo_to_isolated_reward,
-        ratios.simppo_to_isolated_p99,
-        ratios.together_to_simppo_p99,
-        times(ratios.ensure_to_simppo_degradation)
-    ));
-    for at in &results.load_ratios {
-        lines.push(format!(
-            "  at load {:.1}: reward {:.3}, p99 {:.3};  together to SIMPPO {:.2};  ENSURE's degradation {}",
-            at.load,
-            at.ratios.simppo_to_isolated_reward,
-            at.ratios.simppo_to_isolated_p99,
-            at.ratios.together_to_simppo_p99,
-            times(at.ratios.ensure_to_simppo_degradation)
-        ));
-    }
-    for row in &results.variants {
-        lines.push(format!(
-            "  {:42} reward {:.1}, p99 to isolated {:.3}",
-            row.variant, row.reward, row.p99_to_isolated
-        ));
-    }
+    lines.extend(ratios(results));
     for step in &results.growth {
         lines.push(format!(
             "{:4} functions: drop {:5.2} %, {} episodes{}",
@@ -83,6 +58,37 @@ pub(in super::super) fn text(results: &Results) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// The published ratios, at every load, and the variants.
+fn ratios(results: &Results) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let ratios = &results.ratios;
+    lines.push(format!(
+        "SIMPPO to isolated: reward {:.3}, p99 {:.3};  S-RL together to SIMPPO, p99: {:.2};  \
+         degradation of ENSURE to SIMPPO: {}",
+        ratios.simppo_to_isolated_reward,
+        ratios.simppo_to_isolated_p99,
+        ratios.together_to_simppo_p99,
+        times(ratios.ensure_to_simppo_degradation)
+    ));
+    for at in &results.load_ratios {
+        lines.push(format!(
+            "  at load {:.1}: reward {:.3}, p99 {:.3};  together to SIMPPO {:.2};  ENSURE's degradation {}",
+            at.load,
+            at.ratios.simppo_to_isolated_reward,
+            at.ratios.simppo_to_isolated_p99,
+            at.ratios.together_to_simppo_p99,
+            times(at.ratios.ensure_to_simppo_degradation)
+        ));
+    }
+    for row in &results.variants {
+        lines.push(format!(
+            "  {:42} reward {:.1}, p99 to isolated {:.3}",
+            row.variant, row.reward, row.p99_to_isolated
+        ));
+    }
+    lines
 }
 
 /// What each seed lost, in percent.
