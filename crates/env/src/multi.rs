@@ -114,6 +114,11 @@ impl MultiScaling {
         self.steps.fill(AgentStep::default());
     }
 
+    /// From the next episode on, the cluster is sized for another mean load of its cores.
+    pub fn set_load(&mut self, load: f64) {
+        self.settings.load = load;
+    }
+
     /// Number of agents, absent ones included.
     pub fn agents(&self) -> usize {
         self.world.count()

@@ -29,7 +29,7 @@ fn main() {
 const EXAM: Exam = Exam { split: Split::Validation, load: LOAD, episodes: 4 };
 
 fn simppo(seed: u64, episodes: u64, discount: f32, is_shared: bool) -> Vec<OnlineRow> {
-    let mut team = TeamSettings::new(Method::Simppo(Auxiliary::MeanFieldActions), episodes);
+    let mut team = TeamSettings::new(Method::Simppo(Auxiliary::MeanField), episodes);
     if is_shared {
         team = team.shared();
     }

@@ -14,9 +14,11 @@
 //! | I look for | It is in |
 //! | --- | --- |
 //! | what an agent is told of the others | [`auxiliary`] |
+//! | what one network for all is told of each function | `context` |
 //! | agents that act and learn together: S-RL, MAPPO, SIMPPO, residual | [`team`] |
 //! | how a learner corrects the queueing rule | `residual` |
 //! | lost transitions, leases, holding and falling back | [`faults`] |
+//! | what faults cost | [`fault_run`] |
 //! | training and the table of online performance | [`online`] |
 //! | the ratios at other loads | [`load_sweep`] |
 //! | from 5 to 110 functions | [`growth`] |
@@ -25,6 +27,8 @@
 
 pub mod auxiliary;
 pub mod chain;
+mod context;
+pub mod fault_run;
 pub mod faults;
 pub mod growth;
 pub mod load_sweep;
@@ -34,5 +38,5 @@ mod residual;
 pub mod team;
 
 pub use auxiliary::Auxiliary;
-pub use reproduce::{ReproduceSettings, Results, reproduce};
+pub use reproduce::{PUBLISHED_PPO, ReproduceSettings, Results, SHARED_SINGLE, reproduce};
 pub use team::{Method, Team, TeamSettings};

@@ -63,6 +63,15 @@ impl Scaling {
         Self { shift: vec![0.0; width], scale: vec![1.0; width] }
     }
 
+    /// Lets a number be normalised as its twin is: of each pair, the first as the second.
+    pub(crate) fn with_twins(mut self, twins: &[(usize, usize)]) -> Self {
+        for &(one, other) in twins {
+            self.shift[one] = self.shift[other];
+            self.scale[one] = self.scale[other];
+        }
+        self
+    }
+
     /// The same for `times` rows as one long row.
     pub(crate) fn repeated(&self, times: usize) -> Self {
         Self { shift: self.shift.repeat(times), scale: self.scale.repeat(times) }

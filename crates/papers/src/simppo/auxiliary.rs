@@ -54,6 +54,20 @@ impl Auxiliary {
         }
     }
 
+    /// Numbers that are told of the others and are of one kind with the agent's own, by their places in a row that
+    /// begins with its own. A mean over eleven others varies a third as much as one agent does; brought to the same
+    /// deviation, hours a little busier than those of the training are far out, and on validation hours they were.
+    pub fn twins(self) -> Vec<(usize, usize)> {
+        let pooled: &[usize] = match self {
+            Self::None | Self::Global | Self::GlobalVariance => &[],
+            Self::MeanField | Self::MeanFieldActions => &[0],
+            // Means, largest ones and whoever holds most; variances are of another kind.
+            Self::Set => &[0, 1, 3],
+        };
+        let places = |&pool: &usize| (0..OWN).map(move |own| (OWN * (1 + pool) + own, own));
+        pooled.iter().flat_map(places).collect()
+    }
+
     /// Numbers it adds to a row, coverage included.
     pub fn width(self) -> usize {
         match self {

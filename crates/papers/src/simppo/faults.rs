@@ -1,7 +1,7 @@
 //! When agents fall silent and transitions are lost.
 //!
 //! ```text
-//!   agent ──(sequence number)──► learner     a gap in the numbers ends a segment: no advantage reaches over it
+//!   agent ──(number of tick)───► learner     a gap in the numbers ends a segment: no advantage reaches over it
 //!   agent ──(heartbeat)────────► lease       two ticks without one: the function holds;
 //!                                            after that the queueing rule decides, until the agent is back
 //! ```
@@ -50,7 +50,6 @@ pub struct Faults {
     draw: Draw,
     ticks: u64,
     silent: Vec<u64>,
-    next_sequence: Vec<u64>,
     expected: Vec<u64>,
     longest_gap: u64,
     lost: u64,
@@ -64,7 +63,6 @@ impl Faults {
             draw: Draw::new(seed.stream("agent-faults")),
             ticks,
             silent: vec![0; agents],
-            next_sequence: vec![0; agents],
             expected: vec![0; agents],
             longest_gap: 0,
             lost: 0,
@@ -103,19 +101,18 @@ impl Faults {
         self.silent[agent] <= LEASE
     }
 
-    /// The agent sends a transition; its number if it arrives.
-    pub fn send(&mut self, agent: usize) -> Option<u64> {
-        let number = self.next_sequence[agent];
-        self.next_sequence[agent] += 1;
+    /// Whether the transition that an agent sends arrives.
+    pub fn arrives(&mut self) -> bool {
         let is_lost = self.settings.lost > 0.0 && self.draw.unit() < self.settings.lost;
         self.lost += u64::from(is_lost);
-        (!is_lost).then_some(number)
+        !is_lost
     }
 
-    /// Whether `number` follows the last one that arrived from `agent`.
-    pub fn follows(&mut self, agent: usize, number: u64) -> bool {
-        let follows = number == self.expected[agent];
-        self.expected[agent] = number + 1;
+    /// Whether the transition of `tick` follows the last one that arrived from `agent`: neither was one lost between
+    /// them nor did somebody else decide.
+    pub fn follows(&mut self, agent: usize, tick: u64) -> bool {
+        let follows = tick == self.expected[agent];
+        self.expected[agent] = tick + 1;
         follows
     }
 
@@ -151,10 +148,10 @@ mod tests {
     fn a_gap_in_the_numbers_is_noticed() {
         let mut faults = Faults::new(FaultSettings::PUBLISHED, 1, 30, Seed::new(2));
         let (mut gaps, mut arrived) = (0, 0);
-        for _ in 0..1000 {
-            if let Some(number) = faults.send(0) {
+        for tick in 0..1000 {
+            if faults.arrives() {
                 arrived += 1;
-                gaps += u64::from(!faults.follows(0, number));
+                gaps += u64::from(!faults.follows(0, tick));
             }
         }
         assert_eq!(arrived + faults.lost(), 1000);

@@ -1,7 +1,7 @@
 //! The same policies on clusters with more or fewer cores: what a ratio depends on.
 //!
 //! Isolated S-RL has a node of its own and knows no load; everyone else shares. Nobody is trained anew: what was
-//! trained at the usual load is tested at the others.
+//! trained for the usual test is tested at the other loads.
 
 use serde::{Deserialize, Serialize};
 

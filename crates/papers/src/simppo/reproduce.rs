@@ -1,24 +1,28 @@
 //! The whole experiment: training, online table, sweep over load, growth, faults, chain.
 
 use serde::Serialize;
-use windfall_core::Seed;
 use windfall_env::Split;
-use windfall_env::multi::MultiScaling;
 use windfall_rl::parallel::Workers;
 
 use super::auxiliary::Auxiliary;
 use super::chain::{ChainResult, chain};
-use super::faults::FaultSettings;
+use super::fault_run::{FaultResult, FaultRun};
 use super::growth::{GrowthSettings, GrowthStep, grow};
 use super::load_sweep::{LOADS, LoadRatios, LoadRow, load_ratios, load_rows};
 use super::online::{
     Curve, Exam, LOAD, OnlineRow, Ratios, Sizes, classic, isolated, mean_reward, p99_ratio, tested,
-    trained, world_of,
+    trained,
 };
-use super::team::{Method, Team, TeamSettings};
+use super::team::{Method, TeamSettings};
 
 /// The auxiliary state that stands for SIMPPO in the tables.
-pub(crate) const DEFAULT: Auxiliary = Auxiliary::MeanFieldActions;
+pub(crate) const DEFAULT: Auxiliary = Auxiliary::MeanField;
+
+/// SIMPPO without its auxiliary state, by its name in the table of variants.
+pub const SHARED_SINGLE: &str = "s-rl, one network for all";
+
+/// S-RL among others as its authors trained it, by its name in the table of variants.
+pub const PUBLISHED_PPO: &str = "s-rl, one network each, published PPO";
 
 /// How much is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,11 +31,9 @@ pub struct ReproduceSettings {
     pub seeds: Vec<u64>,
     /// Functions of the online table and episodes of training and test.
     pub sizes: Sizes,
-    /// Seeds of the comparison of auxiliary states.
-    pub variant_seeds: usize,
     /// Growth.
     pub growth: GrowthSettings,
-    /// Episodes of the run with faults.
+    /// Episodes of each run with faults.
     pub fault_episodes: u64,
     /// Threads; results do not depend on them.
     pub threads: usize,
@@ -43,7 +45,6 @@ impl ReproduceSettings {
         Self {
             seeds: (1..=seeds).collect(),
             sizes: Sizes { functions: 12, episodes: 120, tests: 3 },
-            variant_seeds: 1,
             growth: GrowthSettings {
                 sizes: vec![5, 10, 20, 40, 80, 110],
                 episodes: 120,
@@ -60,7 +61,6 @@ impl ReproduceSettings {
         let full = Self::new(1);
         Self {
             sizes: Sizes { functions: 12, episodes: 60, tests: 1 },
-            variant_seeds: 1,
             growth: GrowthSettings { sizes: vec![5, 20, 110], episodes: 60, most: 47, tests: 1 },
             fault_episodes: 5,
             ..full
@@ -72,19 +72,10 @@ impl ReproduceSettings {
         let jobs = jobs(self).len() as u64;
         let training = jobs * self.sizes.episodes * self.sizes.functions as u64;
         let growth: u64 = self.growth.sizes.iter().map(|&count| count as u64 * 15).sum();
-        training + growth + self.fault_episodes * 2 * self.sizes.functions as u64
+        let faults =
+            self.seeds.len() as u64 * self.fault_episodes * 2 * self.sizes.functions as u64;
+        training + growth + faults
     }
-}
-
-/// What happened under faults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct FaultResult {
-    /// Reward lost against the same run without faults, percent.
-    pub reward_loss_percent: f64,
-    /// Most ticks in a row in which a function had no decision-maker.
-    pub longest_gap_ticks: u64,
-    /// Choices that were not allowed.
-    pub illegal_actions: u64,
 }
 
 /// One auxiliary state or switch.
@@ -151,20 +142,20 @@ fn jobs(settings: &ReproduceSettings) -> Vec<Job> {
     let one_each = |method| Kind::Team(Box::new(TeamSettings::new(method, episodes)));
     let shared = |method| Kind::Team(Box::new(TeamSettings::new(method, episodes).shared()));
     let mut jobs = Vec::new();
-    for (place, &seed) in settings.seeds.iter().enumerate() {
+    for &seed in &settings.seeds {
         let mut push = |name: &str, kind| jobs.push(Job { name: name.to_owned(), seed, kind });
         push("simppo", shared(Method::Simppo(DEFAULT)));
         push("s-rl", one_each(Method::Single));
         push("mappo", shared(Method::Mappo));
         push("residual", shared(Method::Residual(DEFAULT)));
         push("isolated", Kind::Isolated);
-        if place < settings.variant_seeds {
-            for variant in Auxiliary::ALL.into_iter().filter(|variant| *variant != DEFAULT) {
-                push(&format!("simppo, {}", variant.name()), shared(Method::Simppo(variant)));
-            }
-            push("simppo, one network each", one_each(Method::Simppo(DEFAULT)));
-            push("s-rl, one network for all", shared(Method::Single));
+        for variant in Auxiliary::ALL.into_iter().filter(|variant| *variant != DEFAULT) {
+            push(&format!("simppo, {}", variant.name()), shared(Method::Simppo(variant)));
         }
+        push("simppo, one network each", one_each(Method::Simppo(DEFAULT)));
+        push(SHARED_SINGLE, shared(Method::Single));
+        let published = TeamSettings::new(Method::Single, episodes).with_published_ppo();
+        push(PUBLISHED_PPO, Kind::Team(Box::new(published)));
     }
     jobs
 }
@@ -189,7 +180,7 @@ pub fn reproduce(settings: &ReproduceSettings, progress: &(dyn Fn(u64) + Sync)) 
             sweep.extend(rows.into_iter().map(|row| (load, row)));
         }
         if let Some(faults) = done.faults {
-            results.faults = faults;
+            results.faults = std::mem::take(&mut results.faults).and(faults);
         }
     }
     let tested = workers.map(&settings.seeds, |seed| classics(*seed, settings.sizes));
@@ -253,42 +244,16 @@ fn carry_out(job: &Job, settings: &ReproduceSettings, progress: &(dyn Fn(u64) + 
             done.sweep.push((load, rows));
         }
     }
-    if job.seed == settings.seeds[0] && job.name == "simppo" {
-        done.faults = Some(with_faults(&team, job.seed, settings, progress));
+    if job.name == "simppo" {
+        let run = FaultRun {
+            seed: job.seed,
+            split: Split::Test,
+            episodes: settings.fault_episodes,
+            learns: true,
+        };
+        done.faults = Some(run.compare(&team, progress));
     }
     done
-}
-
-/// The same team goes on learning twice from where it is: with and without faults.
-fn with_faults(
-    team: &Team,
-    seed: u64,
-    settings: &ReproduceSettings,
-    progress: &(dyn Fn(u64) + Sync),
-) -> FaultResult {
-    let functions = (0..settings.sizes.functions as u64).collect();
-    let world = world_of(seed, functions, Split::Test, LOAD);
-    let stream = Seed::new(seed).stream("simppo-faults");
-    let run = |faults: FaultSettings| {
-        let mut team = team.clone();
-        let mut env = MultiScaling::new(world.clone(), stream);
-        let (mut total, mut gap, mut illegal) = (0.0, 0, 0);
-        for episode in 0..settings.fault_episodes {
-            let play = team.train(&mut env, stream.member(episode), faults);
-            total += play.mean();
-            gap = gap.max(play.longest_gap);
-            illegal += play.illegal;
-            progress(settings.sizes.functions as u64);
-        }
-        (total, gap, illegal)
-    };
-    let (whole, _, _) = run(FaultSettings::NONE);
-    let (faulty, longest_gap_ticks, illegal_actions) = run(FaultSettings::PUBLISHED);
-    FaultResult {
-        reward_loss_percent: 100.0 * (whole - faulty) / whole.abs().max(1e-9),
-        longest_gap_ticks,
-        illegal_actions,
-    }
 }
 
 /// SIMPPO's variants beside it, each on the seeds it was run with.
@@ -329,7 +294,6 @@ mod tests {
         let small = |threads| {
             let mut settings = ReproduceSettings::quick();
             settings.sizes = Sizes { functions: 3, episodes: 1, tests: 1 };
-            settings.variant_seeds = 0;
             settings.growth = GrowthSettings { sizes: vec![2, 3], episodes: 1, most: 1, tests: 1 };
             settings.fault_episodes = 1;
             settings.threads = threads;

@@ -75,7 +75,7 @@ fn bar(units: u64) -> ProgressBar {
 /// The learner's own time and the simulator's, tick by tick of one episode with `agents`.
 fn cost(agents: usize) -> Cost {
     let world = world_of(1, (0..agents as u64).collect(), Split::Training, LOAD);
-    let method = Method::Simppo(Auxiliary::MeanFieldActions);
+    let method = Method::Simppo(Auxiliary::MeanField);
     let mut team = Team::new(TeamSettings::new(method, 10), agents, Seed::new(1));
     let mut env = MultiScaling::new(world.clone(), Seed::new(2));
     let ticks = world.ticks as usize;

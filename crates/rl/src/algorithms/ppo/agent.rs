@@ -61,6 +61,8 @@ pub struct PpoAgent {
     choices: EightChoices,
     /// Of the actor's rows, as of the last update.
     scaling: Scaling,
+    /// Numbers of a row, actor's or critic's, that are normalised as others are.
+    twins: Vec<(usize, usize)>,
     row: Vec<f32>,
     room: Activations,
     updates: u64,
@@ -88,10 +90,16 @@ impl PpoAgent {
             choice: Choice::new(actions),
             choices: EightChoices::new(actions),
             scaling: Moments::new(inputs).scaling(),
+            twins: Vec::new(),
             row: vec![0.0; inputs],
             updates: 0,
             settings,
         }
+    }
+
+    /// Lets numbers of a row be normalised as others are: of each pair, the first as the second.
+    pub fn normalise_alike(&mut self, twins: Vec<(usize, usize)>) {
+        self.twins = twins;
     }
 
     /// Makes `action` the likely one before anything is learned, by a bias of its logit.
@@ -153,7 +161,7 @@ impl PpoAgent {
                 self.observations.observe(&segment.rows);
                 self.critic_observations.observe(&segment.critic_rows);
             }
-            self.scaling = self.observations.scaling();
+            self.scaling = self.observations.scaling().with_twins(&self.twins);
         }
         self.updates += 1;
         Learned { samples, entropy: sums.entropy / sums.samples, kl: sums.kl / sums.samples }
@@ -161,7 +169,7 @@ impl PpoAgent {
 
     /// All samples in one matrix per network, with their advantages.
     fn batch_of(&mut self, segments: &[Segment]) -> (Batch, Vec<f32>) {
-        let critic_scaling = self.critic_observations.scaling();
+        let critic_scaling = self.critic_observations.scaling().with_twins(&self.twins);
         let (mut batch, mut critic_rows) = (Batch::default(), Vec::new());
         let factor = self.reward_factor(segments);
         let (mut seen, mut values, mut valued) = (Vec::new(), Vec::new(), Vec::new());
@@ -307,6 +315,27 @@ mod tests {
         first.learn(&segments);
         second.learn(&segments);
         assert_eq!(first.actor.network.parameters(), second.actor.network.parameters());
+    }
+
+    #[test]
+    fn a_number_is_normalised_as_its_twin() {
+        let mut agent = PpoAgent::new(settings(), 2, 2, 2, Seed::new(6));
+        agent.normalise_alike(vec![(1, 0)]);
+        let rows = vec![1.0, 2.0, 3.0, 2.1];
+        let last = vec![1.0, 2.0];
+        let (actions, logs, rewards) = (vec![0, 1], vec![-0.7; 2], vec![1.0, 0.0]);
+        agent.learn(&[Segment {
+            critic_rows: rows.clone(),
+            rows,
+            allowed: vec![true; 4],
+            actions,
+            log_probabilities: logs,
+            rewards,
+            last,
+        }]);
+        // The first number has mean 2 and deviation 1; a second of 2.5 is half a deviation, not ten of its own.
+        agent.consider(&[2.5, 2.5], &[true; 2]);
+        assert!((agent.row[0] - 0.5).abs() < 1e-6 && (agent.row[1] - 0.5).abs() < 1e-6);
     }
 
     #[test]

@@ -11,8 +11,10 @@ use windfall_telemetry::report::ReportContext;
 use super::Cost;
 use crate::output::command_line;
 
+mod story;
 mod terminal;
 
+use story::story;
 pub(super) use terminal::text;
 
 /// The order of tables.
@@ -30,9 +32,6 @@ const POLICIES: [&str; 12] = [
     "oracle",
     "random",
 ];
-
-/// Those of them that need no training and no knowledge of the future.
-const HEURISTICS: [&str; 5] = ["queueing", "hpa", "ensure", "windfall-scaling", "fixed"];
 
 /// One policy over all functions and seeds.
 struct Summary {
@@ -77,54 +76,6 @@ fn summaries(results: &Results) -> Vec<Summary> {
     };
     let was_run = |policy: &&str| results.online.iter().any(|row| row.policy == *policy);
     POLICIES.into_iter().filter(was_run).map(summary).collect()
-}
-
-/// What came out, heuristics that win first.
-fn story(results: &Results) -> String {
-    let all = summaries(results);
-    let of = |name: &str| all.iter().find(|one| one.policy == name).map_or(0.0, |one| one.reward);
-    let tail = |name: &str| all.iter().find(|one| one.policy == name).map(|one| one.p99_to_slo);
-    let list = |names: Vec<String>| names.join(", ");
-    let simppo = of("simppo");
-    let richer: Vec<String> = HEURISTICS
-        .into_iter()
-        .filter(|name| of(name) > simppo)
-        .map(|name| format!("{name} ({:.1})", of(name)))
-        .collect();
-    let first = if richer.is_empty() {
-        format!(
-            "No heuristic earns more than SIMPPO ({simppo:.1} per episode; queueing {:.1}).",
-            of("queueing")
-        )
-    } else {
-        format!("SIMPPO earns {simppo:.1} per episode and is beaten by {}.", list(richer))
-    };
-    let faster: Vec<String> = HEURISTICS
-        .into_iter()
-        .filter(|name| tail(name).zip(tail("simppo")).is_some_and(|(its, ours)| its < ours))
-        .map(|name| format!("{name} ({:.2})", tail(name).unwrap_or_default()))
-        .collect();
-    let second = if faster.is_empty() {
-        "None has a lower p99 either.".to_owned()
-    } else {
-        format!(
-            "A lower p99 than its {:.2} objectives: {}.",
-            tail("simppo").unwrap_or_default(),
-            list(faster)
-        )
-    };
-    let (residual, queueing) = (of("residual"), of("queueing"));
-    let word = if residual > queueing { "more" } else { "no more" };
-    let ratios = &results.ratios;
-    format!(
-        "{first} {second} The residual variant, which begins as the queueing rule, earns {residual:.1}, {word} than the \
-         rule ({queueing:.1}). Against functions that are alone (isolated S-RL, {:.1}) SIMPPO keeps {:.1} % of the reward at \
-         {:.2} times the p99; S-RL among others has {:.2} times SIMPPO's p99 (the paper: 2 to 4.4).",
-        of("isolated"),
-        100.0 * ratios.simppo_to_isolated_reward,
-        ratios.simppo_to_isolated_p99,
-        ratios.together_to_simppo_p99
-    )
 }
 
 /// Where SIMPPO degrades by next to nothing, the ratio says nothing but that.
@@ -286,8 +237,7 @@ fn training(results: &Results) -> Section {
     Section::new(
         "Training",
         "SIMPPO against its ablation without auxiliary state, which is S-RL among others; the band is from the \
-         lowest to the highest seed. The table compares auxiliary states and one network for all, on the seeds they \
-         were run with.",
+         lowest to the highest seed. The table compares auxiliary states and one network for all on the same seeds.",
     )
     .with(Block::Charts(vec![chart]))
     .with(Block::Table(table))
@@ -392,7 +342,7 @@ fn sweep(results: &Results) -> Section {
     };
     Section::new(
         "Other loads",
-        "The same policies, trained at a load of 0.6, on clusters with more or fewer cores. Isolated S-RL has a node of \
+        "The same policies, trained at loads of 0.6 to 0.9, on clusters with more or fewer cores. Isolated S-RL has a node of \
          its own at every load. What even the oracle's p99 loses against isolation is contention that no agent can \
          decide away.",
     )
@@ -485,8 +435,10 @@ fn chain(results: &Results) -> Section {
 
 fn faults(results: &Results, cost: Cost) -> Section {
     let faults = &results.faults;
+    let worst = faults.seeds.iter().map(|row| row.reward_loss_percent).fold(f64::MIN, f64::max);
     let facts = [
         ("reward lost under faults", format!("{:.2} %", faults.reward_loss_percent)),
+        ("the most that a seed lost", format!("{worst:.2} %")),
         ("longest time without a decision-maker", format!("{} ticks", faults.longest_gap_ticks)),
         ("illegal actions", faults.illegal_actions.to_string()),
         (

@@ -1,6 +1,7 @@
 //! The same for the terminal.
 
 use windfall_papers::simppo::Results;
+use windfall_papers::simppo::fault_run::FaultRow;
 use windfall_papers::simppo::online::OnlineRow;
 
 use super::{by_function, p99_to_objective, story, summaries, times};
@@ -31,8 +32,38 @@ pub(in super::super) fn text(results: &Results) -> String {
         lines.push(String::new());
         lines.push(table(results, title, digits, of));
     }
+    lines.extend(ratios(results));
+    for step in &results.growth {
+        lines.push(format!(
+            "{:4} functions: drop {:5.2} %, {} episodes{}",
+            step.functions,
+            step.drop_percent,
+            step.episodes,
+            if step.is_stable { "" } else { " (not stable)" }
+        ));
+    }
+    let (faults, chain) = (&results.faults, &results.chain);
+    lines.push(format!(
+        "faults: {:.2} % of the reward lost (by seed {}), longest gap {} ticks, {} illegal actions",
+        faults.reward_loss_percent,
+        losses(results),
+        faults.longest_gap_ticks,
+        faults.illegal_actions
+    ));
+    lines.push(format!("chain, objective {:.0} ms:", chain.objective_ms));
+    for row in &chain.splits {
+        lines.push(format!(
+            "  {:22} p99 {:5.0} ms, worst seed {:5.0} ms, {:+.1} % core-seconds against the oracle split",
+            row.split, row.p99_ms, row.worst_p99_ms, row.over_oracle_percent
+        ));
+    }
+    lines.join("\n")
+}
+
+/// The published ratios, at every load, and the variants.
+fn ratios(results: &Results) -> Vec<String> {
+    let mut lines = vec![String::new()];
     let ratios = &results.ratios;
-    lines.push(String::new());
     lines.push(format!(
         "SIMPPO to isolated: reward {:.3}, p99 {:.3};  S-RL together to SIMPPO, p99: {:.2};  \
          degradation of ENSURE to SIMPPO: {}",
@@ -51,28 +82,19 @@ pub(in super::super) fn text(results: &Results) -> String {
             times(at.ratios.ensure_to_simppo_degradation)
         ));
     }
-    for step in &results.growth {
+    for row in &results.variants {
         lines.push(format!(
-            "{:4} functions: drop {:5.2} %, {} episodes{}",
-            step.functions,
-            step.drop_percent,
-            step.episodes,
-            if step.is_stable { "" } else { " (not stable)" }
+            "  {:42} reward {:.1}, p99 to isolated {:.3}",
+            row.variant, row.reward, row.p99_to_isolated
         ));
     }
-    let (faults, chain) = (&results.faults, &results.chain);
-    lines.push(format!(
-        "faults: {:.2} % of the reward lost, longest gap {} ticks, {} illegal actions",
-        faults.reward_loss_percent, faults.longest_gap_ticks, faults.illegal_actions
-    ));
-    lines.push(format!("chain, objective {:.0} ms:", chain.objective_ms));
-    for row in &chain.splits {
-        lines.push(format!(
-            "  {:22} p99 {:5.0} ms, worst seed {:5.0} ms, {:+.1} % core-seconds against the oracle split",
-            row.split, row.p99_ms, row.worst_p99_ms, row.over_oracle_percent
-        ));
-    }
-    lines.join("\n")
+    lines
+}
+
+/// What each seed lost, in percent.
+fn losses(results: &Results) -> String {
+    let loss = |row: &FaultRow| format!("{:.2}", row.reward_loss_percent);
+    results.faults.seeds.iter().map(loss).collect::<Vec<_>>().join(", ")
 }
 
 /// One number by function and policy.
