@@ -92,7 +92,8 @@ impl LevelTrack {
         self.is_broken = true;
     }
 
-    fn step(&mut self, at: Timestamp, needed: usize, learn: &mut impl FnMut(Gap)) {
+    /// From `at` on so many levels are needed.
+    pub(crate) fn step(&mut self, at: Timestamp, needed: usize, learn: &mut impl FnMut(Gap)) {
         let needed = needed.min(MOST_LEVELS);
         if self.is_broken {
             self.is_broken = false;

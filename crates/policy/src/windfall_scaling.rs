@@ -3,7 +3,7 @@
 //! ```text
 //!   presence ─► levels ─► gaps ─► hazard (own gaps + pooled prior) ─► hold | release | start ahead
 //!                                     price of a MiB-second in felt waits ─┘        │
-//!   busy functions: found by arrivals above the mean one lead ago ─► headroom ──────┴─► instances
+//!                                                                                   └─► instances
 //!   full pool: shadow price up, least hazard per MiB goes first
 //! ```
 //!
@@ -11,10 +11,10 @@
 //! for 333 s to spare one felt wait. What each part does is told in its own file; calls that find no place
 //! start an instance whatever was decided here, so that a wrong forecast costs a cold start and no more.
 
+mod blend;
 mod gap_bins;
 mod gap_history;
 mod gap_prior;
-mod headroom;
 mod level_plan;
 mod prior_fit;
 mod scaled_function;
@@ -41,14 +41,13 @@ pub use self::shadow_price::ShadowLaw;
 pub struct WindfallScalingSettings {
     /// Price of a MiB-second in felt waits: the dial between waiting and holding.
     pub price: f64,
-    /// How much more a wait of a rarely called function counts: (1 + 60 / calls per hour) to this power.
+    /// How much more a wait for the first instance of a rarely called function counts: (1 + 60 / calls per hour) to
+    /// this power.
     pub fairness: f64,
     /// Seconds of holding that a start is charged with, for the CPU it takes and the churn it is.
     pub start_charge_seconds: f64,
-    /// Gaps that the pooled prior weighs as much as.
+    /// Gaps that the pooled prior weighs as much as; each level learns whether it is a fifth of that or four times.
     pub prior_gaps: f64,
-    /// What the price is multiplied by for headroom that is there already.
-    pub hysteresis: f64,
     /// How the price follows a pool that is full.
     pub shadow: ShadowLaw,
     /// Keep-alive while gaps are unknown or time has jumped, seconds.
@@ -60,11 +59,10 @@ impl Default for WindfallScalingSettings {
     /// `experiments/scaling_frontier`.
     fn default() -> Self {
         Self {
-            price: 1e-4,
-            fairness: 0.1,
-            start_charge_seconds: 45.0,
-            prior_gaps: 30.0,
-            hysteresis: 0.5,
+            price: 3e-5,
+            fairness: 0.3,
+            start_charge_seconds: 52.0,
+            prior_gaps: 5.0,
             shadow: ShadowLaw::default(),
             fallback_keep_alive_seconds: 600.0,
         }
@@ -231,14 +229,14 @@ fn told(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> Stri
     if !is_known {
         return "never called".to_owned();
     }
-    let Want { instances, headroom, needed } = want;
+    let Want { instances, needed } = want;
     let deed = match instances.cmp(&(have as usize)) {
         std::cmp::Ordering::Less => "release",
         std::cmp::Ordering::Equal => "hold",
         std::cmp::Ordering::Greater if instances <= needed => "start for calls that are there",
         std::cmp::Ordering::Greater => "start ahead",
     };
-    let mut text = format!("{deed}: {needed} needed, {headroom} by headroom, {have} there");
+    let mut text = format!("{deed}: {needed} needed, {have} there");
     let in_gap = reasons.filter(|reasons| reasons.level >= needed);
     if let Some(Reasons { level, age, usual_gap, hazard, costs }) = in_gap {
         let gap =

@@ -20,7 +20,7 @@ use windfall_scenario::frontier::{Frontier, Question, Unwatched};
 use windfall_trace::Source;
 
 /// Settings that the policy has.
-const KEYS: [&str; 4] = ["fairness", "start_charge_seconds", "prior_gaps", "hysteresis"];
+const KEYS: [&str; 3] = ["fairness", "start_charge_seconds", "prior_gaps"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let data = std::env::var_os("WINDFALL_DATA").map_or("../shared/data".into(), PathBuf::from);

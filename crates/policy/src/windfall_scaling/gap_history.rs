@@ -1,6 +1,7 @@
 //! What one level has seen of its gaps: a decayed histogram, and the last six for the class.
 
-use crate::windfall_scaling::gap_bins::bin_of;
+use super::blend::Blend;
+use super::gap_bins::bin_of;
 
 /// What each gap takes from the weight of those before: after 34 gaps half is left.
 const DECAY: f32 = 0.98;
@@ -20,6 +21,7 @@ pub(crate) struct GapHistory {
     /// The last gaps, seconds, oldest first.
     recent: [f32; RECENT],
     count: u32,
+    blend: Blend,
 }
 
 impl GapHistory {
@@ -31,6 +33,19 @@ impl GapHistory {
     /// The last gaps, seconds, oldest first.
     pub(crate) fn recent(&self) -> &[f32] {
         &self.recent[RECENT - (self.count as usize).min(RECENT)..]
+    }
+
+    /// Learns a gap of this length, and who foretold it: what is believed besides is `prior`, as much as `belief` gaps.
+    pub(crate) fn learn(&mut self, seconds: f64, prior: &[f32], belief: f32) {
+        let mut blend = self.blend;
+        blend.judge(bin_of(seconds), self.weights(), prior, belief);
+        self.blend = blend;
+        self.push(seconds);
+    }
+
+    /// Fills `into` with the chance of every bin.
+    pub(crate) fn chances(&self, prior: &[f32], belief: f32, into: &mut [f32]) {
+        self.blend.mix(self.weights(), prior, belief, into);
     }
 
     /// Learns a gap of this length.
@@ -61,7 +76,7 @@ impl GapHistory {
     }
 
     /// Bins with their weights, where the last gap weighs 1.
-    pub(crate) fn weights(&self) -> impl Iterator<Item = (usize, f32)> {
+    fn weights(&self) -> impl Iterator<Item = (usize, f32)> + Clone {
         let scale = if self.scale > 0.0 { 1.0 / self.scale } else { 0.0 };
         self.bins.iter().map(move |(bin, weight)| (usize::from(*bin), weight * scale))
     }

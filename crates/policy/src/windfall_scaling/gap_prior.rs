@@ -18,7 +18,7 @@ const CLASSES_PER_KIND: usize = 1 + 2 * STEPS;
 /// All classes.
 pub(crate) const CLASSES: usize = 2 * CLASSES_PER_KIND;
 /// What every class knows of bins that its functions never showed.
-const PSEUDO_COUNTS: f32 = 5.0;
+const PSEUDO_COUNTS: f32 = 30.0;
 /// How far counts are spread to both sides: a train function's 61 s is evidence for 60 and 62.
 const SMOOTHING: usize = 2;
 

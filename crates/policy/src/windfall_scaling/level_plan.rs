@@ -70,33 +70,16 @@ impl LevelPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct Programme {
     widths: Vec<f32>,
-    own: Vec<f32>,
+    chances: Vec<f32>,
 }
 
 impl Default for Programme {
     fn default() -> Self {
-        Self { widths: super::gap_bins::widths(), own: vec![0.0; BINS] }
+        Self { widths: super::gap_bins::widths(), chances: vec![0.0; BINS] }
     }
 }
 
 impl Programme {
-    /// Spreads a level's own gaps as 1/4, 1/2, 1/4 over neighbouring bins; their sum.
-    fn spread(&mut self, history: &GapHistory) -> f32 {
-        self.own.fill(0.0);
-        let mut total = 0.0;
-        for (bin, weight) in history.weights() {
-            total += weight;
-            if bin == TAIL {
-                self.own[TAIL] += weight;
-                continue;
-            }
-            self.own[bin] += 0.5 * weight;
-            self.own[bin.saturating_sub(1)] += 0.25 * weight;
-            self.own[(bin + 1).min(TAIL - 1)] += 0.25 * weight;
-        }
-        total
-    }
-
     /// The best plan for gaps that look like `history` and, with the weight of `belief` gaps, like `prior`.
     pub(crate) fn solve(
         &mut self,
@@ -105,13 +88,13 @@ impl Programme {
         belief: f32,
         costs: Costs,
     ) -> LevelPlan {
-        self.spread(history);
+        history.chances(prior, belief, &mut self.chances);
         let Costs { hold, start, miss } = costs;
         let mut plan = LevelPlan::default();
         let (mut warm, mut cold) = (0.0f32, 0.0f32);
-        let mut rest = self.own[TAIL] + belief * prior[TAIL];
+        let mut rest = self.chances[TAIL];
         for bin in (0..TAIL).rev() {
-            let here = self.own[bin] + belief * prior[bin];
+            let here = self.chances[bin];
             rest += here;
             let hazard = if rest > 0.0 { here / rest } else { 0.0 };
             let stays = 1.0 - hazard;
@@ -136,14 +119,13 @@ impl Programme {
         belief: f32,
         age: f64,
     ) -> f64 {
-        self.spread(history);
+        history.chances(prior, belief, &mut self.chances);
         let at = bin_of(age);
         if at == TAIL {
             return 0.0;
         }
-        let weight = |bin: usize| self.own[bin] + belief * prior[bin];
-        let rest: f32 = (at..BINS).map(weight).sum();
-        f64::from(weight(at)) / f64::from(rest.max(f32::MIN_POSITIVE) * self.widths[at])
+        let rest: f32 = self.chances[at..].iter().sum();
+        f64::from(self.chances[at]) / f64::from(rest.max(f32::MIN_POSITIVE) * self.widths[at])
     }
 }
 
@@ -156,8 +138,8 @@ mod tests {
 
     fn solved(gaps: &[f64], costs: Costs) -> LevelPlan {
         let mut history = GapHistory::default();
-        gaps.iter().for_each(|gap| history.push(*gap));
         let flat = vec![1.0 / BINS as f32; BINS];
+        gaps.iter().for_each(|gap| history.learn(*gap, &flat, BELIEF));
         Programme::default().solve(&history, &flat, BELIEF, costs)
     }
 
@@ -193,8 +175,8 @@ mod tests {
     #[test]
     fn the_hazard_of_a_timer_peaks_at_its_period() {
         let mut history = GapHistory::default();
-        (0..100).for_each(|_| history.push(60.0));
         let flat = vec![1.0 / BINS as f32; BINS];
+        (0..100).for_each(|_| history.learn(60.0, &flat, BELIEF));
         let mut programme = Programme::default();
         let mut at = |age| programme.hazard(&history, &flat, BELIEF, age);
         assert!(at(60.0) > 0.3, "{}", at(60.0));

@@ -5,7 +5,6 @@ use windfall_core::{Duration, FunctionView, Timestamp};
 use super::WindfallScalingSettings;
 use super::gap_history::GapHistory;
 use super::gap_prior::{GapPrior, class_of};
-use super::headroom::{Headroom, Stakes};
 use super::level_plan::{Costs, LevelPlan, Programme};
 use crate::holt::weight;
 use crate::level_track::{Gap, LevelTrack};
@@ -14,8 +13,6 @@ use crate::level_track::{Gap, LevelTrack};
 const RUN_HALF_LIFE: Duration = Duration::from_mins(10);
 /// Half-life of the long-run rate of calls.
 const RATE_HALF_LIFE: Duration = Duration::from_mins(120);
-/// A function that keeps this many calls busy on average has headroom.
-const BUSY: f64 = 0.3;
 /// Gaps above which a plan is not made anew for every one.
 const MANY_GAPS: u32 = 50;
 /// How old a plan of a level with many gaps may become, seconds.
@@ -35,7 +32,6 @@ struct Level {
 pub(crate) struct ScaledFunction {
     track: LevelTrack,
     levels: Vec<Level>,
-    headroom: Option<Box<Headroom>>,
     /// Mean run time, seconds.
     run_seconds: Option<f64>,
     /// Calls and time they came in, decayed together: their ratio is the long-run rate.
@@ -75,8 +71,6 @@ pub(crate) struct Reasons {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) instances: usize,
-    /// How many of them the headroom rule asks for.
-    pub(crate) headroom: usize,
     /// How many are needed at this moment.
     pub(crate) needed: usize,
 }
@@ -89,8 +83,10 @@ impl ScaledFunction {
             if gap.level >= levels.len() {
                 levels.resize_with(gap.level + 1, Level::default);
             }
-            levels[gap.level].history.push(gap.seconds);
-            levels[gap.level].is_stale = true;
+            let level = &mut levels[gap.level];
+            let prior = shared.prior.of(class_of(gap.level, &level.history));
+            level.history.learn(gap.seconds, prior, shared.settings.prior_gaps as f32);
+            level.is_stale = true;
         });
         if self.levels.len() < self.track.levels.len() {
             self.levels.resize_with(self.track.levels.len(), Level::default);
@@ -104,15 +100,6 @@ impl ScaledFunction {
         let keeps = 1.0 - weight(shared.window, RATE_HALF_LIFE);
         self.calls = keeps * self.calls + f64::from(view.arrivals);
         self.seconds = keeps * self.seconds + shared.window.as_secs_f64();
-        self.follow_headroom(view, shared.window);
-    }
-
-    fn follow_headroom(&mut self, view: &FunctionView, window: Duration) {
-        let has_rule = self.headroom.is_some();
-        if has_rule || self.rate() * self.run_seconds.unwrap_or(0.0) > BUSY {
-            let headroom = self.headroom.get_or_insert_default();
-            headroom.follow(view, window, view.cold_start + window);
-        }
     }
 
     /// Forgets running clocks, because time jumped.
@@ -146,8 +133,10 @@ impl ScaledFunction {
         let cold = view.cold_start.as_secs_f64();
         // The charge stands for CPU and churn, which a full pool makes no dearer.
         let start = hold * cold + usual * settings.start_charge_seconds;
+        // A rare function waits for its first instance; what comes after is like any other's.
         let per_hour = (3600.0 * self.rate()).max(1.0);
-        let fairness = (1.0 + 60.0 / per_hour).powf(settings.fairness);
+        let fairness =
+            if level == 0 { (1.0 + 60.0 / per_hour).powf(settings.fairness) } else { 1.0 };
         let misses = 1.0 + self.rate() * cold;
         let miss = self.felt(level, view) * fairness * misses + start;
         Costs { hold: hold as f32, start: start as f32, miss: miss as f32 }
@@ -179,43 +168,23 @@ impl ScaledFunction {
         }
     }
 
-    /// How many instances are worth having until the next tick.
+    /// How many instances are worth having until the next tick: those needed, and one for each level above that is
+    /// worth it. Not all below the highest such level: hazards are guesses, and of twenty guesses one is
+    /// always too high.
     pub(crate) fn want(&mut self, view: &FunctionView, shared: &mut Shared<'_>) -> Want {
         self.plan(view, shared);
         let have = (view.ready + view.starting).get() as usize;
         let needed = self.track.needed();
-        let headroom = self.headroom(have, view, shared);
-        let run = self.run_seconds.unwrap_or(0.0);
-        let is_busy = self.headroom.as_ref().is_some_and(|rule| rule.rate() * run > BUSY);
         let lead = view.cold_start.as_secs_f64();
         let tick = shared.window.as_secs_f64();
-        let mut want = needed.max(headroom);
-        // The highest level that is worth it decides; those below come with it.
-        for level in (want..self.levels.len()).rev() {
-            let Some(times) = self.track.levels.get(level) else { continue };
+        let is_worth = |&level: &usize| {
+            let Some(times) = self.track.levels.get(level) else { return false };
             let age = times.age(level, shared.now);
             let plan = &self.levels[level].plan;
-            let begins = plan.begins(age + lead, age + lead + tick);
-            let is_there = have > level;
-            let stays = is_there && (begins || plan.holds(age));
-            let starts = !is_there && begins && !is_busy;
-            if stays || starts {
-                want = level + 1;
-                break;
-            }
-        }
-        Want { instances: want, headroom, needed }
-    }
-
-    fn headroom(&self, have: usize, view: &FunctionView, shared: &Shared<'_>) -> usize {
-        let Some(headroom) = &self.headroom else { return 0 };
-        let stakes = Stakes {
-            hold: f64::from(self.costs(0, view, shared).hold),
-            have,
-            places: f64::from(view.concurrency.max(1)),
-            stay: shared.settings.hysteresis,
+            (have > level && plan.holds(age)) || plan.begins(age + lead, age + lead + tick)
         };
-        headroom.instances(stakes, |k| self.felt(k - 1, view))
+        let worth = (needed..self.levels.len()).filter(is_worth).count();
+        Want { instances: needed + worth, needed }
     }
 
     /// What decides at `level` now.
@@ -243,10 +212,7 @@ impl ScaledFunction {
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(|level| level.history.heap_bytes()).sum();
-        let headroom =
-            self.headroom.as_ref().map_or(0, |rule| size_of::<Headroom>() + rule.heap_bytes());
         levels
-            + headroom
             + self.levels.capacity() * size_of::<Level>()
             + self.track.levels.capacity() * size_of::<crate::level_track::LevelTimes>()
     }

@@ -19,8 +19,9 @@ pub struct Family {
     pub values: Vec<f64>,
     /// Settings that stay.
     pub fixed: Vec<(&'static str, toml::Value)>,
-    /// Where the policy is set by a manifest: lines of it that stay; the dial is one more key of it.
-    pub manifest: Option<&'static str>,
+    /// Where the policy is set by a manifest: its text, in which `DIAL` stands for the dial and `MILLI` for as many
+    /// per cent of the calls that an instance serves at once, in thousandths of a call.
+    pub manifest: Option<String>,
     /// What makes the platform start instances under this policy.
     pub scale_out: ScaleOut,
     /// Whether it is one of those that others are judged by.
@@ -53,9 +54,10 @@ impl Family {
         for (key, value) in &self.fixed {
             table.insert((*key).to_owned(), value.clone());
         }
-        let (key, value) = if let Some(lines) = self.manifest {
-            let text = format!("kind: ConfigMap\ndata:\n  {}: \"{value}\"\n{lines}", self.key);
-            ("manifest", toml::Value::String(text))
+        let (key, value) = if let Some(manifest) = &self.manifest {
+            let milli = 10.0 * value * f64::from(scenario.platform.concurrency);
+            let text = manifest.replace("DIAL", &value.to_string());
+            ("manifest", toml::Value::String(text.replace("MILLI", &format!("{milli}m"))))
         } else if WHOLE_DIALS.contains(&self.key) {
             (self.key, toml::Value::Integer(value as i64))
         } else {
@@ -74,6 +76,29 @@ const WHOLE_DIALS: &[&str] = &["range_minutes"];
 /// The prices at which ours is shown.
 pub const PRICES: [f64; 5] = [3e-6, 1e-5, 3e-5, 1e-4, 3e-4];
 
+const KPA_MANIFEST: &str =
+    "kind: ConfigMap\ndata:\n  container-concurrency-target-percentage: \"DIAL\"\n";
+
+/// Calls that need time only use no CPU to see, so the share of places that calls take stands for it.
+const HPA_MANIFEST: &str = "apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: function}
+  minReplicas: 1
+  maxReplicas: 1000
+  metrics:
+  - {type: Pods, pods: {metric: {name: concurrency}, target: {type: AverageValue, averageValue: MILLI}}}
+";
+
+/// Whether a setting is one of those that the incumbents were first tuned over. What was added later made the envelope
+/// stricter where hardly any call is slow: keep-alive beyond an hour, and further instances of the hybrid histogram
+/// that stay for one.
+pub fn is_on_first_grid(label: &str, dial: f64) -> bool {
+    label != FURTHER_AN_HOUR && !(label == "keep-alive" && dial > 3600.0)
+}
+
+const FURTHER_AN_HOUR: &str = "hybrid-histogram, further 3600 s";
+
 /// All families of scaling policies that the registry knows.
 pub fn scaling_families() -> Vec<Family> {
     let further = |seconds: f64, ranges: &[f64]| Family {
@@ -81,11 +106,16 @@ pub fn scaling_families() -> Vec<Family> {
         fixed: vec![("further_keep_alive_seconds", toml::Value::Float(seconds))],
         ..Family::new("hybrid-histogram", "range_minutes", ranges)
     };
-    let kpa = |label: &str, manifest: &'static str| Family {
+    let kpa = |label: &str, lines: &str| Family {
         label: label.to_owned(),
         scale_out: ScaleOut::OnTick,
-        manifest: Some(manifest),
+        manifest: Some(format!("{KPA_MANIFEST}{lines}")),
         ..Family::new("kpa", "container-concurrency-target-percentage", &[20.0, 40.0, 70.0, 90.0])
+    };
+    let hpa = Family {
+        scale_out: ScaleOut::OnTick,
+        manifest: Some(HPA_MANIFEST.to_owned()),
+        ..Family::new("hpa", "concurrency, %", &[50.0, 70.0])
     };
     let families = vec![
         Family::new(
@@ -99,6 +129,7 @@ pub fn scaling_families() -> Vec<Family> {
         Family::new("queueing", "wait_share", &[0.3, 0.1, 0.03, 0.01, 0.001]),
         kpa("kpa", ""),
         kpa("kpa, window 600 s", "  stable-window: \"600s\"\n"),
+        hpa,
         windfall("windfall-scaling", &[]),
         Family { is_incumbent: false, ..Family::new(minute_oracle::NAME, "price", &PRICES) },
     ];
@@ -187,7 +218,7 @@ mod tests {
     #[test]
     fn the_strong_incumbents_and_ours_are_there() {
         let labels: Vec<String> = scaling_families().into_iter().map(|f| f.label).collect();
-        for name in ["keep-alive", "hybrid-histogram", "queueing", "windfall-scaling"] {
+        for name in ["keep-alive", FURTHER_AN_HOUR, "queueing", "hpa", "windfall-scaling"] {
             assert!(labels.iter().any(|label| label == name), "{labels:?}");
         }
     }

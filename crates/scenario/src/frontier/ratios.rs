@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::dials::is_on_first_grid;
 use super::envelope::{Envelope, Trade};
 use super::{FrontierPoint, Question};
 
@@ -15,6 +16,8 @@ pub struct Ratio {
     /// Its MiB-seconds over the envelope's at the same slow share: geometric mean over the seeds on which
     /// the envelope gets there, nothing if it never does.
     pub mib_seconds_at_equal_slow_share: Option<f64>,
+    /// The same, with the incumbents' settings of the first grid alone; see [`is_on_first_grid`].
+    pub mib_seconds_at_equal_slow_share_on_first_grid: Option<f64>,
     /// Its slow share over the envelope's at the same MiB-seconds.
     pub slow_share_at_equal_mib_seconds: Option<f64>,
     /// Its instance-seconds over the envelope's at the same slow share.
@@ -99,6 +102,11 @@ fn ratio(question: Question, points: &[FrontierPoint], (policy, price): (&str, f
         points.iter().filter(|point| point.policy == policy && point.dial == price).collect();
     let incumbents: Vec<&FrontierPoint> =
         points.iter().filter(|point| point.is_incumbent).collect();
+    let first: Vec<&FrontierPoint> = incumbents
+        .iter()
+        .copied()
+        .filter(|point| is_on_first_grid(&point.policy, point.dial))
+        .collect();
     let hybrid: Vec<&FrontierPoint> =
         points.iter().filter(|point| point.policy.starts_with(HYBRID)).collect();
     let over = |axes: Axes, rivals: &[&FrontierPoint]| -> (Vec<Option<f64>>, Vec<Option<f64>>) {
@@ -114,6 +122,7 @@ fn ratio(question: Question, points: &[FrontierPoint], (policy, price): (&str, f
         policy: policy.to_owned(),
         price,
         mib_seconds_at_equal_slow_share: geometric_mean(&memory),
+        mib_seconds_at_equal_slow_share_on_first_grid: geometric_mean(&over(MEMORY, &first).0),
         slow_share_at_equal_mib_seconds: geometric_mean(&slow),
         instance_seconds_at_equal_slow_share: geometric_mean(&over(INSTANCES, &incumbents).0),
         slow_share_per_function_at_equal_mib_seconds: geometric_mean(

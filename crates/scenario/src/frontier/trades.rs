@@ -75,6 +75,11 @@ const MIB_S_AT_EQUAL_SLOW_SHARE: RatioColumn = RatioColumn {
     of: |ratio| ratio.mib_seconds_at_equal_slow_share,
     fair: 1.0,
 };
+const THE_SAME_ON_THE_FIRST_GRID: RatioColumn = RatioColumn {
+    head: "the same, first grid",
+    of: |ratio| ratio.mib_seconds_at_equal_slow_share_on_first_grid,
+    fair: 1.0,
+};
 const SLOW_SHARE_AT_EQUAL_MIB_S: RatioColumn = RatioColumn {
     head: "slow share at equal MiB-s",
     of: |ratio| ratio.slow_share_at_equal_mib_seconds,
@@ -125,8 +130,9 @@ const SCALING_COLUMNS: [SettingColumn; 7] = [
 const LOADED_COLUMNS: [SettingColumn; 7] =
     [P99, BOUNDED_P99, SLOW, SLOW_PER_FUNCTION, CORE_S, MIB_S_PER_CALL, CHANGES_PER_HOUR];
 
-const SCALING_RATIOS: [RatioColumn; 6] = [
+const SCALING_RATIOS: [RatioColumn; 7] = [
     MIB_S_AT_EQUAL_SLOW_SHARE,
+    THE_SAME_ON_THE_FIRST_GRID,
     SLOW_SHARE_AT_EQUAL_MIB_S,
     INSTANCE_S_AT_EQUAL_SLOW_SHARE,
     SLOW_SHARE_PER_FUNCTION_AT_EQUAL_MIB_S,
