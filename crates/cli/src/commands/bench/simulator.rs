@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 200_000_000)]
     generated_calls: u64,
     /// Repetitions; the shortest time of each counts, as noise only adds
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 15)]
     repeats: u32,
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
