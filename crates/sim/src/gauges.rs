@@ -87,7 +87,7 @@ impl Gauges {
         self.hold_times(-1, grant, reservation);
     }
 
-    #[inline]
+    #[inline(always)]
     fn hold_times(&mut self, times: i64, grant: Allocation, reservation: Allocation) {
         self.change(Gauge::GrantedCpu, times * i64::from(grant.cpu.get()));
         self.change(Gauge::GrantedMemory, times * i64::from(grant.memory.get()));

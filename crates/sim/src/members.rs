@@ -15,8 +15,15 @@ impl Members {
     pub(crate) fn push(&mut self, call: u32) {
         match self {
             Self::Nobody => *self = Self::One(call),
-            Self::One(first) => *self = Self::Several(vec![*first, call]),
+            _ => self.push_to_several(call),
+        }
+    }
+
+    #[inline(never)]
+    fn push_to_several(&mut self, call: u32) {
+        match self {
             Self::Several(calls) => calls.push(call),
+            _ => *self = Self::Several(self.iter().copied().chain([call]).collect()),
         }
     }
 
