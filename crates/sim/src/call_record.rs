@@ -94,6 +94,5 @@ pub(crate) fn record_of_rejected(
     begin_story(&mut record, function, waiting, reservation, reservation, now);
     record.end = CallEnd::Rejected;
     record.attempts = 0;
-    record.wanted = (reservation.cpu.cores(), reservation.memory.mib());
     record
 }

@@ -109,10 +109,14 @@ impl World {
     }
 
     fn play(&self) -> Everything {
+        self.play_under(self.control())
+    }
+
+    fn play_under(&self, control: Scripted) -> Everything {
         let mut seen = Everything::default();
         let (settings, script) = (self.settings(), self.script());
         let mut simulator =
-            Simulator::new(settings, script, self.control(), &mut seen, Seed::new(self.seed));
+            Simulator::new(settings, script, control, &mut seen, Seed::new(self.seed));
         simulator.run_to_end();
         let ledger = simulator.ledger();
         assert!(ledger.balances(), "{ledger:?}");
@@ -146,6 +150,15 @@ proptest! {
             let shares = u64::from(world.concurrency);
             prop_assert!(call.cpu_used <= shares * (call.cpu_granted + shares) , "{:?}", call);
         }
+    }
+
+    #[test]
+    fn a_control_that_leaves_calls_alone_need_not_be_asked(world in worlds()) {
+        let reserving = |leaves_calls_alone| Scripted { leaves_calls_alone, ..Scripted::default() };
+        let (asked, spared) =
+            (world.play_under(reserving(false)), world.play_under(reserving(true)));
+        prop_assert_eq!(asked.calls, spared.calls);
+        prop_assert_eq!(asked.intervals, spared.intervals);
     }
 
     #[test]

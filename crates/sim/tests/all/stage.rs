@@ -90,6 +90,8 @@ pub(crate) struct Scripted {
     pub(crate) outcomes: Vec<CallOutcome>,
     /// Whether what a look takes from the reservation is held back for the call.
     pub(crate) holds_back: bool,
+    /// Whether it says that it need not be asked.
+    pub(crate) leaves_calls_alone: bool,
 }
 
 impl Default for Scripted {
@@ -100,6 +102,7 @@ impl Default for Scripted {
             on_look: Box::new(|running| (running.grant, None)),
             outcomes: Vec::new(),
             holds_back: false,
+            leaves_calls_alone: false,
         }
     }
 }
@@ -125,6 +128,10 @@ impl CallControl for Scripted {
 
     fn close(&mut self, outcome: &CallOutcome, _: &mut Vec<GrantChange>) {
         self.outcomes.push(outcome.clone());
+    }
+
+    fn leaves_calls_alone(&self) -> bool {
+        self.leaves_calls_alone
     }
 }
 
