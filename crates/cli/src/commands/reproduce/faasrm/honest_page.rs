@@ -36,7 +36,7 @@ impl Honest {
         let held = self.result.bars.iter().filter(|bar| bar.holds).count();
         format!(
             "In the honest simulator{calls} windfall grants {} fewer core-seconds than the best of histogram, libra and \
-             shabari, depending on the load, and closes {} of its distance to what is used; {held} of {} promises hold.",
+             shabari and closes {} of its distance to what is used; {held} of {} promises hold.",
             span(fewer),
             span(closed),
             self.result.bars.len()
@@ -73,11 +73,11 @@ impl Honest {
     }
 }
 
-/// From the least to the greatest of some shares.
+/// From the least to the greatest of some shares, or the one that all of them are.
 fn span(shares: impl Iterator<Item = f64> + Clone) -> String {
-    let least = shares.clone().fold(f64::INFINITY, f64::min);
-    let most = shares.fold(f64::NEG_INFINITY, f64::max);
-    format!("{:.0} to {:.0} %", 100.0 * least, 100.0 * most)
+    let least = format!("{:.0}", 100.0 * shares.clone().fold(f64::INFINITY, f64::min));
+    let most = format!("{:.0}", 100.0 * shares.fold(f64::NEG_INFINITY, f64::max));
+    if least == most { format!("{most} %") } else { format!("{least} to {most} %") }
 }
 
 fn named(file: &Path) -> String {
