@@ -8,14 +8,15 @@ use windfall_core::{Duration, Seed, Timestamp, Trigger, Workload};
 
 use crate::azure_2019;
 use crate::azure_2021::{self, Call};
-use crate::binned::Binned;
+use crate::bin_rates::{BinRates, Drawing, FunctionRates};
+use crate::binned::{Binned, Placement};
 use crate::demand_model::FunctionFacts;
 use crate::error::TraceError;
 use crate::huawei;
 use crate::invocation_list::InvocationList;
-use crate::minute_counts::{BinRates, MinuteCounts};
+use crate::minute_counts::MinuteCounts;
 use crate::options::{Needs, ReadOptions};
-use crate::parameters::demand;
+use crate::parameters::{Span, demand};
 use crate::quantiles::Quantiles;
 use crate::times_only::TimesOnly;
 
@@ -139,7 +140,7 @@ pub(crate) fn open_huawei(
         calls.push(series.requests.iter().map(|&count| f64::from(count)).sum());
     }
     let keep = options.keep(&calls);
-    let (mut facts, mut per_minute) = (Vec::new(), Vec::new());
+    let (mut facts, mut rates) = (Vec::new(), Vec::new());
     for (member, series) in requests.series.into_iter().enumerate().filter(|(i, _)| keep[*i]) {
         if !options.holds(&series.user) {
             continue;
@@ -153,12 +154,18 @@ pub(crate) fn open_huawei(
             memory_mib: None,
             reservation: Some(series.reservation),
         });
-        per_minute.push(series.requests.iter().map(|&n| (f64::from(n) * scale) as f32).collect());
+        let per_minute = series.requests.iter().map(|&n| (f64::from(n) * scale) as f32).collect();
+        rates.push(FunctionRates { member: member as u64, per_minute });
     }
     let facts = not_empty(facts, &name)?;
-    let rates = BinRates::new(per_minute, totals, minutes, window, options.caps);
+    let is_gusty = options.placement == Placement::Gusty;
+    let calls_at_once = options.calls_at_once.map(|(low, high)| Span::new(low, high));
+    let drawing = Drawing { is_gusty, calls_at_once, caps: options.caps };
+    let rates = BinRates::new(rates, totals, minutes, window, drawing);
     let memory = median_memory(&facts);
-    let workload = Binned::new(facts, rates, options.placement, seed);
+    // Where every second has a rate of its own, calls come anywhere in it.
+    let placement = if is_gusty { Placement::Uniform } else { options.placement };
+    let workload = Binned::new(facts, rates, placement, seed);
     Ok(with_needs(workload, memory, options.needs))
 }
 

@@ -14,10 +14,10 @@ use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
 use windfall_core::{Duration, Seed, Trigger, Workload};
 
+use crate::bin_rates::poisson;
 use crate::binned::{BinCount, Binned, Counts, Function, MAX_FUNCTIONS, Placement};
 use crate::demand_model::FunctionFacts;
 use crate::error::TraceError;
-use crate::minute_counts::poisson;
 use crate::parameters::{demand, weighted};
 use crate::quantiles::{Quantiles, normal_cdf};
 

@@ -75,7 +75,8 @@ pub(crate) struct Function {
     is_timer: bool,
     /// Where in the bin a timer fires, as a share.
     phase: f32,
-    gusts: Gusts,
+    /// Where its rate has wandered.
+    pub(crate) gusts: Gusts,
 }
 
 /// A workload made from counts per bin.

@@ -1,22 +1,28 @@
-//! Load that breathes: rates that wander within a minute, and spikes.
+//! Load that breathes: rates that wander from second to second, and spikes.
 //!
 //! ```text
-//!   slots of 5 s    ln factor = r x last + sqrt(1 - r^2) x 0.35 x N(0,1),  r = e^(-5/30)
+//!   slots of 1 s    ln factor = r x last + sqrt(1 - r^2) x 0.35 x N(0,1),  r = e^(-1/30)
 //!   spikes          every 10 minutes on average, three times the rate for 5 to 20 s
 //! ```
 //!
-//! The count of the minute stays as the trace has it; its calls are spread over the slots by their
-//! factors. A function of 600 calls a minute has 50 in a usual slot and 100 to 150 in one with a spike.
+//! Where a trace tells rates ([`Gusts::next_factor`]), every second has its own: a function of 10 calls per second
+//! has 7 to 14 in two seconds of three, and 30 in a spike. Where it tells the count of a minute
+//! ([`Gusts::place`]), the count stays and its calls are spread over the slots by their factors.
 
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
-const SLOT_NS: u64 = 5_000_000_000;
+/// How long a factor lasts.
+pub(crate) const SLOT_NS: u64 = 1_000_000_000;
 const SPREAD: f32 = 0.35;
-const CORRELATION: f32 = 0.846_48;
+const CORRELATION: f32 = 0.967_216;
 const SPIKE: f32 = 3.0;
 /// Slots between two spikes, on average.
-const BETWEEN_SPIKES: f32 = 120.0;
+const BETWEEN_SPIKES: f32 = 600.0;
+/// Slots that a spike lasts.
+const SPIKE_SLOTS: std::ops::RangeInclusive<u32> = 5..=20;
+/// What factors are on average: e^(0.35^2 / 2) by the wandering, and two times the rate more in 12.5 of 612.5 slots.
+const MEAN: f32 = 1.063_2 * (1.0 + 2.0 * 12.5 / 612.5);
 
 /// Where a function's rate has wandered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +56,8 @@ impl Gusts {
         }
     }
 
-    fn next_factor(&mut self, rng: &mut impl Rng) -> f32 {
+    /// What the rate is multiplied by in the next slot; 1 on average.
+    pub(crate) fn next_factor(&mut self, rng: &mut impl Rng) -> f32 {
         let noise: f32 = rng.sample(StandardNormal);
         let fresh = (1.0 - CORRELATION * CORRELATION).sqrt() * SPREAD;
         self.wander = CORRELATION * self.wander + fresh * noise;
@@ -58,10 +65,10 @@ impl Gusts {
         if self.spike_slots > 0 {
             self.spike_slots -= 1;
         } else if begins {
-            self.spike_slots = rng.random_range(1..=4);
+            self.spike_slots = rng.random_range(SPIKE_SLOTS);
         }
         let spike = if self.spike_slots > 0 { SPIKE } else { 1.0 };
-        spike * self.wander.exp()
+        spike * self.wander.exp() / MEAN
     }
 }
 
@@ -74,19 +81,22 @@ mod tests {
     fn every_call_lies_inside_and_slots_differ() {
         let mut rng = Seed::new(1).generator();
         let mut gusts = Gusts::default();
-        let mut slots = [0u32; 12];
-        let minute = 60_000_000_000;
-        for _ in 0..50 {
-            gusts.place(&mut rng, (0, minute), 600, |at| {
-                assert!(at < minute);
-                slots[(at / SLOT_NS) as usize] += 1;
-            });
-        }
+        let mut slots = [0u32; 60];
+        gusts.place(&mut rng, (0, 60 * SLOT_NS), 30_000, |at| slots[(at / SLOT_NS) as usize] += 1);
         assert_eq!(slots.iter().sum::<u32>(), 30_000);
-        let mut counts = Vec::new();
-        gusts.place(&mut rng, (0, minute), 6000, |at| counts.push(at / SLOT_NS));
-        let of = |slot| counts.iter().filter(|&&at| at == slot).count();
-        let (least, most) = (0..12).map(of).fold((usize::MAX, 0), |(l, h), n| (l.min(n), h.max(n)));
-        assert!(most > 5 * least / 4, "{least} {most}: an even minute has 500 each");
+        let (least, most) = (slots.iter().min().unwrap(), slots.iter().max().unwrap());
+        assert!(*most > 3 * *least / 2, "{least} {most}: an even minute has 500 each");
+    }
+
+    #[test]
+    fn factors_are_one_on_average_wander_and_triple_now_and_then() {
+        let mut rng = Seed::new(2).generator();
+        let mut gusts = Gusts::default();
+        let factors: Vec<f32> = (0..200_000).map(|_| gusts.next_factor(&mut rng)).collect();
+        let mean = factors.iter().sum::<f32>() / factors.len() as f32;
+        assert!((0.97..1.03).contains(&mean), "{mean}");
+        // A jump of more than two times within a second is a spike that begins; one comes in 612 s.
+        let spikes = factors.windows(2).filter(|pair| pair[1] > 2.0 * pair[0]).count();
+        assert!((250..400).contains(&spikes), "{spikes}");
     }
 }

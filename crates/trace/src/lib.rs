@@ -12,6 +12,7 @@ mod assemble;
 pub mod azure_2019;
 pub mod azure_2021;
 mod azure_like;
+mod bin_rates;
 mod binned;
 mod bucket_sort;
 mod demand_model;

@@ -1,7 +1,6 @@
 //! Counts per minute out of a table, with optional caps.
 
 use rand::RngExt;
-use rand_distr::{Distribution, Poisson};
 use serde::{Deserialize, Serialize};
 use windfall_core::{Duration, Seed};
 
@@ -110,7 +109,7 @@ impl Counts for MinuteCounts {
 }
 
 /// Per function: the share of calls that stays, and the most in one minute; nothing without caps.
-fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<(f64, f64)> {
+pub(crate) fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<(f64, f64)> {
     let Some(caps) = caps else { return Vec::new() };
     let limits = rates.iter().zip(draws).map(|(&rate, function)| {
         let run = function.model.mean_run_seconds();
@@ -120,74 +119,4 @@ fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<(f64,
         (share.min(1.0), 60.0 * caps.busy_in_a_minute / run)
     });
     limits.collect()
-}
-
-/// Rates per bin of several minutes, thinned by a factor: every minute gets a Poisson count.
-pub(crate) struct BinRates {
-    /// Expected calls per minute by function and bin.
-    per_minute: Vec<Vec<f32>>,
-    /// Expected calls per minute of all functions, filtered ones included, by bin.
-    totals: Vec<f64>,
-    /// Minutes per bin.
-    minutes: u32,
-    /// The first minute, and how many.
-    window: (u32, u32),
-    /// Mean calls per minute of each function inside the window.
-    rates: Vec<f64>,
-    caps: Option<Caps>,
-    limits: Vec<(f64, f64)>,
-}
-
-impl BinRates {
-    /// Rates of some functions per bin of `minutes` minutes, inside a window of minutes.
-    pub(crate) fn new(
-        per_minute: Vec<Vec<f32>>,
-        totals: Vec<f64>,
-        minutes: u32,
-        window: (u32, u32),
-        caps: Option<Caps>,
-    ) -> Self {
-        let bin = |minute: u32| (minute / minutes) as usize;
-        let mean = |rates: &Vec<f32>| {
-            let inside =
-                (window.0..window.0 + window.1).map(|minute| f64::from(rates[bin(minute)]));
-            inside.sum::<f64>() / f64::from(window.1.max(1))
-        };
-        let rates = if caps.is_some() { per_minute.iter().map(mean).collect() } else { Vec::new() };
-        Self { per_minute, totals, minutes, window, rates, caps, limits: Vec::new() }
-    }
-}
-
-impl Counts for BinRates {
-    fn bin(&self) -> Duration {
-        Duration::from_secs(60)
-    }
-
-    fn bins(&self) -> u32 {
-        self.window.1
-    }
-
-    fn fill(&mut self, index: u32, draws: &mut [Function], counts: &mut Vec<BinCount>) -> u64 {
-        let bin = ((self.window.0 + index) / self.minutes) as usize;
-        for (function, (rates, draw)) in self.per_minute.iter().zip(draws).enumerate() {
-            let mut rate = f64::from(rates[bin]);
-            if let Some(&(share, most)) = self.limits.get(function) {
-                rate = (rate * share).min(most);
-            }
-            let calls = poisson(rate, &mut draw.arrivals);
-            if calls > 0 {
-                counts.push(BinCount { function: function as u32, calls });
-            }
-        }
-        self.totals[bin] as u64
-    }
-
-    fn restart(&mut self, _seed: Seed, draws: &[Function]) {
-        self.limits = limits_of(self.caps, &self.rates, draws);
-    }
-}
-
-/// A Poisson count; none for a mean that is not positive.
-pub(crate) fn poisson(mean: f64, rng: &mut rand_xoshiro::Xoshiro256PlusPlus) -> u64 {
-    Poisson::new(mean).map_or(0, |poisson: Poisson<f64>| poisson.sample(rng) as u64)
 }

@@ -67,6 +67,10 @@ pub struct ReadOptions {
     pub caps: Option<Caps>,
     /// Share of a Huawei table's requests that is kept.
     pub huawei_scale: f64,
+    /// How many calls of each function of a Huawei table run at once on average: drawn for every seed between these
+    /// two, all ratios alike, instead of keeping a share of the requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_at_once: Option<(f64, f64)>,
     /// First minute and the one after the last, counted from the beginning of the trace.
     pub window_minutes: Option<(u32, u32)>,
     /// Only the first so many functions of the file.
@@ -110,6 +114,7 @@ impl Default for ReadOptions {
             placement: Placement::default(),
             caps: None,
             huawei_scale: 1e-3,
+            calls_at_once: None,
             window_minutes: None,
             max_functions: None,
             without_busiest: false,
@@ -130,6 +135,7 @@ impl ReadOptions {
             let allowed = "more than 0, at most 1000";
             return Err(TraceError::BadSetting { setting: "huawei_scale", value, allowed });
         }
+        self.check_calls_at_once()?;
         if let Some((from, to)) = self.window_minutes.filter(|(from, to)| from >= to) {
             let value = format!("{from} to {to}").into();
             let allowed = "a first minute before the last";
@@ -150,10 +156,27 @@ impl ReadOptions {
         Ok(())
     }
 
+    fn check_calls_at_once(&self) -> Result<(), TraceError> {
+        let Some((low, high)) = self.calls_at_once else { return Ok(()) };
+        let setting = "calls_at_once";
+        let value = format!("{low} to {high}").into();
+        if !(low > 0.0 && low <= high && high <= 1e6) {
+            let allowed =
+                "two numbers above 0, the first no larger than the second, at most 1000000";
+            return Err(TraceError::BadSetting { setting, value, allowed });
+        }
+        if self.caps.is_some() || self.huawei_scale != Self::default().huawei_scale {
+            let allowed = "no caps and no huawei_scale beside it: it says how many calls there are";
+            return Err(TraceError::BadSetting { setting, value, allowed });
+        }
+        Ok(())
+    }
+
     /// Refuses options that would have no effect on this kind of trace: an option that is read and then
     /// ignored misleads.
     pub(crate) fn check_for(&self, kind: &TraceKind, file: &Path) -> Result<(), TraceError> {
         let Self { placement, caps, huawei_scale, skip_incomplete, fold_by, needs, .. } = self;
+        let calls_at_once = self.calls_at_once.is_some();
         // The window and the choice of functions work on every kind.
         let (counts, huawei, tables) = match kind {
             TraceKind::Azure2019 { .. } => (true, false, true),
@@ -165,6 +188,7 @@ impl ReadOptions {
             ("placement", *placement != usual.placement && !counts, "counts per minute or bin"),
             ("caps", caps.is_some() && !counts, "counts per minute or bin"),
             ("huawei_scale", *huawei_scale != usual.huawei_scale && !huawei, "Huawei's tables"),
+            ("calls_at_once", calls_at_once && !huawei, "Huawei's tables"),
             ("fold_by", *fold_by != usual.fold_by && !counts, "counts per minute or bin"),
             ("needs", *needs != usual.needs && !counts, "counts per minute or bin"),
             ("skip_incomplete", *skip_incomplete && !tables, "Azure's three tables of 2019"),

@@ -186,6 +186,11 @@ pub struct Runtime {
 pub struct Span([f64; 2]);
 
 impl Span {
+    /// From `low` to `high`.
+    pub(crate) fn new(low: f64, high: f64) -> Self {
+        Self([low, high])
+    }
+
     /// Any value in between, all alike.
     pub(crate) fn draw(self, rng: &mut impl Rng) -> f64 {
         let [low, high] = self.0;

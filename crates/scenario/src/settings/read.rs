@@ -113,6 +113,7 @@ fn read_options(
     let usual = ReadOptions::default();
     let whole = |value: &DeValue<'_>| as_number(value).map(|number| number as u32);
     let window = table.list("window_minutes", "two whole numbers", problems, whole);
+    let at_once = table.list("calls_at_once", "two numbers", problems, as_number);
     let busy = table.number("cap_busy", 0.01..=1e6, problems);
     let busy_in_a_minute = table.number("cap_busy_in_a_minute", 0.01..=1e6, problems);
     let calls_per_second = table.number("cap_calls_per_second", 1e-6..=1e9, problems);
@@ -130,6 +131,7 @@ fn read_options(
         huawei_scale: table
             .number("huawei_scale", 1e-9..=1000.0, problems)
             .unwrap_or(usual.huawei_scale),
+        calls_at_once: at_once.and_then(|ends| Some((*ends.first()?, *ends.get(1)?))),
         window_minutes: window.and_then(|window| Some((*window.first()?, *window.get(1)?))),
         max_functions: table
             .whole("max_functions", 1..=1_000_000, problems)

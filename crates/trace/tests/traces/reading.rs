@@ -159,3 +159,48 @@ fn caps_thin_the_tables_of_huawei_too() {
     // 10 minutes at one busy-second per second, at 50 to 600 ms a call.
     assert!((800..15_000).contains(&capped), "{capped}");
 }
+
+/// A table of one function with 6,000 requests in each of so many bins of five minutes.
+fn steady_requests(bins: u32) -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("h.csv");
+    let rows =
+        (0..bins).map(|bin| format!("2016-07-01 {:02}:{:02}:00,6000\n", bin / 12, bin % 12 * 5));
+    let table = format!("date,1---2---pool-300-128\n{}", rows.collect::<String>());
+    std::fs::write(&path, table).unwrap();
+    (directory, path)
+}
+
+#[test]
+fn a_function_of_huawei_can_be_given_so_many_calls_at_once() {
+    let (_directory, path) = steady_requests(12);
+    for seed in 1..6 {
+        let options = ReadOptions { calls_at_once: Some((4.0, 8.0)), ..ReadOptions::default() };
+        let mut workload = file(path.clone(), options).open(Seed::new(seed)).unwrap();
+        let size = workload.functions()[0].reservation.cpu;
+        let calls = all(&mut *workload);
+        let busy: f64 = calls.iter().map(|call| call.demand.run_time(size).as_secs_f64()).sum();
+        assert!((3.6..8.8).contains(&(busy / 3600.0)), "seed {seed}: {}", busy / 3600.0);
+    }
+}
+
+#[test]
+fn gusts_move_the_rate_of_a_minute_and_keep_that_of_an_hour() {
+    let (_directory, path) = steady_requests(48);
+    let minutes = |placement| {
+        let options = ReadOptions { huawei_scale: 1.0, placement, ..ReadOptions::default() };
+        let mut counts = vec![0.0f64; 240];
+        for call in all(&mut *file(path.clone(), options).open(Seed::new(3)).unwrap()) {
+            counts[(call.at.as_secs_f64() / 60.0) as usize] += 1.0;
+        }
+        let mean = counts.iter().sum::<f64>() / 240.0;
+        let spread = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 240.0;
+        (mean, spread.sqrt() / mean)
+    };
+    // 1,200 a minute: chance alone spreads counts by 1/sqrt(1200) = 3 %.
+    let ((calm, calm_spread), (gusty, gusty_spread)) =
+        (minutes(Placement::Uniform), minutes(Placement::Gusty));
+    assert!((1190.0..1210.0).contains(&calm) && calm_spread < 0.05, "{calm} {calm_spread}");
+    assert!((1100.0..1300.0).contains(&gusty), "{gusty}");
+    assert!(gusty_spread > 0.2, "{gusty_spread}");
+}
