@@ -130,8 +130,8 @@ fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> A
 }
 
 /// A policy that starts and stops single instances by the gaps between calls. One that pre-warms a timer
-/// of a minute turns 120 times an hour by design, so its flap budget is wide; what it may start at once is
-/// bounded over all functions.
+/// of a minute turns 120 times an hour by design, so its flap budget is wide, and wider where calls are many; what
+/// it may start at once is bounded over all functions.
 fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> Assembled {
     Assembled {
         tick: Some(Box::new(tick)),
@@ -139,7 +139,7 @@ fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static
             Box::new(StaleObservation::default()),
             Box::new(Limits::default()),
             Box::new(StartsPerTick::default()),
-            Box::new(FlapBudget::new(240)),
+            Box::new(FlapBudget::new(240).or_per_call(0.05)),
             Box::new(Capacity::default()),
         ]),
         sees_presence: true,

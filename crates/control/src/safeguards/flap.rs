@@ -18,18 +18,27 @@ const HOUR: Duration = Duration::from_secs(3600);
 ///
 /// Every reversal costs cold starts or restarts. Once a function has used up its reversals of the last
 /// hour, only the safe direction passes: up. What is counted is what was carried out, not what was
-/// wished.
+/// wished. Where reversals may also come with calls, a function of ten calls per second and one reversal per
+/// twenty calls has a budget of 1,800 and may follow its load at every tick of two seconds; one with a call per
+/// minute has its fixed number.
 #[derive(Clone, Debug)]
 pub struct FlapBudget {
     /// Reversals that a function has per hour, all its knobs together.
     pub reversals_per_hour: usize,
+    /// Reversals for each call of the last hour, if that is more.
+    pub reversals_per_call: f64,
     histories: BTreeMap<FunctionId, History>,
 }
 
 impl FlapBudget {
     /// A budget of this many reversals.
     pub fn new(reversals_per_hour: usize) -> Self {
-        Self { reversals_per_hour, histories: BTreeMap::new() }
+        Self { reversals_per_hour, reversals_per_call: 0.0, histories: BTreeMap::new() }
+    }
+
+    /// The same with so many reversals for each call of the last hour, if that is more.
+    pub fn or_per_call(self, reversals_per_call: f64) -> Self {
+        Self { reversals_per_call, ..self }
     }
 }
 
@@ -43,6 +52,8 @@ impl Default for FlapBudget {
 #[derive(Clone, Debug, Default)]
 struct History {
     reversals: VecDeque<Timestamp>,
+    /// Calls of the last hour, older ones fading.
+    calls: f64,
     instances: Knob,
     cpu: Knob,
     memory: Knob,
@@ -100,7 +111,8 @@ impl Safeguard for FlapBudget {
         }
         let used = history.reversals.len();
         let Some(view) = seen.function(proposed.function) else { return Verdict::Accept };
-        if used < self.reversals_per_hour {
+        let with_calls = (history.calls * self.reversals_per_call) as usize;
+        if used < self.reversals_per_hour.max(with_calls) {
             return Verdict::Accept;
         }
         let mut review = Review::of(proposed);
@@ -123,6 +135,11 @@ impl Safeguard for FlapBudget {
     }
 
     fn carried_out(&mut self, seen: &Observation, plan: &Plan) {
+        let keeps = 1.0 - (seen.window.as_secs_f64() / HOUR.as_secs_f64()).min(1.0);
+        for (function, history) in &mut self.histories {
+            let arrivals = seen.function(*function).map_or(0, |view| view.arrivals);
+            history.calls = keeps * history.calls + f64::from(arrivals);
+        }
         for target in plan.targets() {
             if let Some(view) = seen.function(target.function) {
                 self.histories.entry(target.function).or_default().record(seen.now, view, target);

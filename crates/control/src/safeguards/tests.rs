@@ -129,6 +129,26 @@ fn a_function_that_flaps_may_only_grow() {
 }
 
 #[test]
+fn a_function_with_many_calls_may_turn_more_often() {
+    let turns = |arrivals: u32| {
+        let mut chain = SafeguardChain::new(vec![Box::new(FlapBudget::new(2).or_per_call(0.05))]);
+        let mut seen = seen();
+        seen.functions[0].arrivals = arrivals;
+        let allowed = (0..40).filter(|turn| {
+            seen.now += seen.window;
+            seen.taken_at = seen.now;
+            let wish = if turn % 2 == 0 { 6.0 } else { 3.0 };
+            let decision = Decision { targets: vec![instances(wish)], reason: String::new() };
+            let plan = chain.review(&seen, &decision).unwrap();
+            rules(&plan).is_empty()
+        });
+        allowed.count()
+    };
+    assert_eq!(turns(40), 40, "forty calls a tick pay for two reversals, and there is one");
+    assert_eq!(turns(0), 21, "every other wish is up, and one way down was free");
+}
+
+#[test]
 fn what_does_not_fit_is_trimmed_in_order() {
     // 64 cores; function 1 stands with 1 instance of 1m.
     let plan = review(Capacity::default(), &seen(), vec![instances(100.0)]);
