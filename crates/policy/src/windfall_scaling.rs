@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   presence ─► levels ─► gaps ─► hazard (own gaps + pooled prior) ─► hold | release | start ahead
-//!                                     price of a MiB-second in felt waits ─┘        │
-//!                                                                                   └─► instances
+//!                                     price of a MiB-second in felt waits ─┤        │
+//!   busy functions: what arrivals find above the mean ─► headroom ─────────┘        ├─► instances
+//!                                                            └──────────────────────┘
 //!   full pool: shadow price up, least hazard per MiB goes first
 //! ```
 //!
@@ -15,6 +16,7 @@ mod blend;
 mod gap_bins;
 mod gap_history;
 mod gap_prior;
+mod headroom;
 mod level_plan;
 mod prior_fit;
 mod scaled_function;
@@ -46,6 +48,8 @@ pub struct WindfallScalingSettings {
     pub fairness: f64,
     /// Seconds of holding that a start is charged with, for the CPU it takes and the churn it is.
     pub start_charge_seconds: f64,
+    /// The same for busy functions, whose starts are few beside their calls.
+    pub busy_start_charge_seconds: f64,
     /// Gaps that the pooled prior weighs as much as; each level learns whether it is a fifth of that or four times.
     pub prior_gaps: f64,
     /// How the price follows a pool that is full.
@@ -62,6 +66,7 @@ impl Default for WindfallScalingSettings {
             price: 3e-5,
             fairness: 0.3,
             start_charge_seconds: 52.0,
+            busy_start_charge_seconds: 30.0,
             prior_gaps: 5.0,
             shadow: ShadowLaw::default(),
             fallback_keep_alive_seconds: 600.0,
@@ -229,7 +234,7 @@ fn told(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> Stri
     if !is_known {
         return "never called".to_owned();
     }
-    let Want { instances, needed } = want;
+    let Want { instances, needed, headroom } = want;
     let deed = match instances.cmp(&(have as usize)) {
         std::cmp::Ordering::Less => "release",
         std::cmp::Ordering::Equal => "hold",
@@ -237,6 +242,9 @@ fn told(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> Stri
         std::cmp::Ordering::Greater => "start ahead",
     };
     let mut text = format!("{deed}: {needed} needed, {have} there");
+    if headroom > 0 {
+        text += &format!(", {headroom} for what arrivals find above the mean");
+    }
     let in_gap = reasons.filter(|reasons| reasons.level >= needed);
     if let Some(Reasons { level, age, usual_gap, hazard, costs }) = in_gap {
         let gap =

@@ -5,6 +5,7 @@ use windfall_core::{Duration, FunctionView, Timestamp};
 use super::WindfallScalingSettings;
 use super::gap_history::GapHistory;
 use super::gap_prior::{GapPrior, class_of};
+use super::headroom::{Headroom, Stakes};
 use super::level_plan::{Costs, LevelPlan, Programme};
 use crate::holt::weight;
 use crate::level_track::{Gap, LevelTrack};
@@ -15,6 +16,8 @@ const RUN_HALF_LIFE: Duration = Duration::from_mins(10);
 const RATE_HALF_LIFE: Duration = Duration::from_mins(120);
 /// Gaps above which a plan is not made anew for every one.
 const MANY_GAPS: u32 = 50;
+/// Calls at once, on average, above which a function is busy.
+const BUSY: f64 = 1.5;
 /// How old a plan of a level with many gaps may become, seconds.
 const PLAN_SECONDS: f64 = 20.0;
 
@@ -37,6 +40,8 @@ pub(crate) struct ScaledFunction {
     /// Calls and time they came in, decayed together: their ratio is the long-run rate.
     calls: f64,
     seconds: f64,
+    /// What arrivals find, once the function was busy.
+    headroom: Option<Headroom>,
     /// The shadow price at which plans were made.
     planned_factor: f64,
     /// Whether the platform told when calls came.
@@ -73,6 +78,8 @@ pub(crate) struct Want {
     pub(crate) instances: usize,
     /// How many are needed at this moment.
     pub(crate) needed: usize,
+    /// How many what arrivals find above the mean is worth; none if the function is not busy.
+    pub(crate) headroom: usize,
 }
 
 impl ScaledFunction {
@@ -100,11 +107,18 @@ impl ScaledFunction {
         let keeps = 1.0 - weight(shared.window, RATE_HALF_LIFE);
         self.calls = keeps * self.calls + f64::from(view.arrivals);
         self.seconds = keeps * self.seconds + shared.window.as_secs_f64();
+        if self.headroom.is_some() || self.is_busy() {
+            let lead = view.cold_start + shared.window;
+            self.headroom.get_or_insert_default().follow(view, shared.window, lead);
+        }
     }
 
     /// Forgets running clocks, because time jumped.
     pub(crate) fn break_off(&mut self) {
         self.track.break_off();
+        if let Some(headroom) = &mut self.headroom {
+            headroom.break_off();
+        }
     }
 
     /// Whether it was ever called.
@@ -114,6 +128,11 @@ impl ScaledFunction {
 
     fn rate(&self) -> f64 {
         self.calls / self.seconds.max(1.0)
+    }
+
+    /// Whether it hardly ever rests, so that what arrivals find says more than gaps do.
+    fn is_busy(&self) -> bool {
+        self.rate() * self.run_seconds.unwrap_or(0.0) > BUSY
     }
 
     /// What the lack of the instance of `level` costs one call, from 0 to 1 and more for rare functions:
@@ -132,12 +151,18 @@ impl ScaledFunction {
         let hold = shared.factor * usual;
         let cold = view.cold_start.as_secs_f64();
         // The charge stands for CPU and churn, which a full pool makes no dearer.
-        let start = hold * cold + usual * settings.start_charge_seconds;
+        let charge = match self.is_busy() {
+            true => settings.busy_start_charge_seconds,
+            false => settings.start_charge_seconds,
+        };
+        let start = hold * cold + usual * charge;
         // A rare function waits for its first instance; what comes after is like any other's.
         let per_hour = (3600.0 * self.rate()).max(1.0);
         let fairness =
             if level == 0 { (1.0 + 60.0 / per_hour).powf(settings.fairness) } else { 1.0 };
-        let misses = 1.0 + self.rate() * cold;
+        // Until an instance is there, calls come at their rate, but it would have served no more than it can.
+        let run = self.run_seconds.unwrap_or(0.1).max(1e-3);
+        let misses = 1.0 + cold * self.rate().min(f64::from(view.concurrency.max(1)) / run);
         let miss = self.felt(level, view) * fairness * misses + start;
         Costs { hold: hold as f32, start: start as f32, miss: miss as f32 }
     }
@@ -169,8 +194,8 @@ impl ScaledFunction {
     }
 
     /// How many instances are worth having until the next tick: those needed, and one for each level above that is
-    /// worth it. Not all below the highest such level: hazards are guesses, and of twenty guesses one is
-    /// always too high.
+    /// worth it, for busy functions no less than their headroom. Not all below the highest such level: hazards are
+    /// guesses, and of twenty guesses one is always too high.
     pub(crate) fn want(&mut self, view: &FunctionView, shared: &mut Shared<'_>) -> Want {
         self.plan(view, shared);
         let have = (view.ready + view.starting).get() as usize;
@@ -184,7 +209,15 @@ impl ScaledFunction {
             (have > level && plan.holds(age)) || plan.begins(age + lead, age + lead + tick)
         };
         let worth = (needed..self.levels.len()).filter(is_worth).count();
-        Want { instances: needed + worth, needed }
+        let headroom = self.headroom(have, view, shared);
+        Want { instances: (needed + worth).max(headroom), needed, headroom }
+    }
+
+    fn headroom(&self, have: usize, view: &FunctionView, shared: &Shared<'_>) -> usize {
+        let Some(headroom) = self.headroom.as_ref().filter(|_| self.is_busy()) else { return 0 };
+        let hold = f64::from(self.costs(0, view, shared).hold);
+        let stakes = Stakes { hold, have, places: f64::from(view.concurrency.max(1)) };
+        headroom.instances(stakes, |k| self.felt(k - 1, view))
     }
 
     /// What decides at `level` now.
@@ -212,7 +245,9 @@ impl ScaledFunction {
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(|level| level.history.heap_bytes()).sum();
+        let headroom = self.headroom.as_ref().map_or(0, Headroom::heap_bytes);
         levels
+            + headroom
             + self.levels.capacity() * size_of::<Level>()
             + self.track.levels.capacity() * size_of::<crate::level_track::LevelTimes>()
     }
