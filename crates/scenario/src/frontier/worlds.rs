@@ -21,7 +21,7 @@ pub enum World {
     Confirm,
     /// Huawei's busiest functions of one region: held-out users, 2.5 hours of day 20.
     Dense,
-    /// The other half of those functions on day 5.
+    /// The busiest functions of another region on day 5: what constants are fitted on.
     DenseTrain,
     /// Generated functions, for machines without the traces.
     Generated,
@@ -29,8 +29,8 @@ pub enum World {
 
 /// Limits that keep one function from deciding a whole run.
 const CAPS: Caps = Caps { busy: 4.0, busy_in_a_minute: 8.0, calls_per_second: Some(5.0) };
-/// Busy functions are the point of the dense world.
-const DENSE_CAPS: Caps = Caps { busy: 18.0, busy_in_a_minute: 64.0, calls_per_second: None };
+/// Busy functions are the point of the dense world: between so many calls of each run at once.
+const DENSE_CALLS: (f64, f64) = (1.5, 18.0);
 const DAY_MINUTES: u32 = 1440;
 
 impl World {
@@ -51,7 +51,7 @@ impl World {
             Self::SparseTrain => ("sparse-train", "The other half, first four hours: for fitting"),
             Self::Confirm => ("confirm", "Azure's other 1,000 functions"),
             Self::Dense => ("dense", "Huawei's busiest functions, held-out half"),
-            Self::DenseTrain => ("dense-train", "The other half: for fitting"),
+            Self::DenseTrain => ("dense-train", "Those of another region: for fitting"),
             Self::Generated => ("generated", "Generated functions"),
         }
     }
@@ -82,15 +82,14 @@ impl World {
         };
         let times = ReadOptions { needs, fold_by: FoldBy::Application, ..ReadOptions::default() };
         let sparse = ReadOptions { caps: Some(CAPS), fold: Some(Fold::Test), ..times };
-        let hours = |day: u32, fold: Fold| ReadOptions {
-            caps: Some(DENSE_CAPS),
-            fold: Some(fold),
-            huawei_scale: 0.05,
+        let hours = |day: u32, fold: Option<Fold>| ReadOptions {
+            calls_at_once: Some(DENSE_CALLS),
+            fold,
             window_minutes: Some((day * DAY_MINUTES + 600, day * DAY_MINUTES + 750)),
             ..times
         };
         let (azure, huawei) = ("azure2019-joint-500fn-8h", "huawei2025-requests-5min");
-        let region = format!("{huawei}/datacentre_1.csv.gz");
+        let region = |number: u32| format!("{huawei}/datacentre_{number}.csv.gz");
         match self {
             Self::Sparse => read(azure, sparse, 240, "sparse"),
             Self::SparseTrain => {
@@ -105,10 +104,10 @@ impl World {
                 let all = ReadOptions { fold: None, ..sparse };
                 read("azure2019-joint-1000fn-60min", all, 20, "sparse, 1,000 other functions")
             }
-            Self::Dense => read(&region, hours(20, Fold::Test), 30, "dense"),
+            Self::Dense => read(&region(1), hours(20, Some(Fold::Test)), 30, "dense"),
             Self::DenseTrain => Scenario {
                 seeds: vec![101, 102, 103],
-                ..read(&region, hours(5, Fold::Train), 30, "dense, functions to fit on")
+                ..read(&region(2), hours(5, None), 30, "dense, functions to fit on")
             },
             Self::Generated => Scenario {
                 name: "generated".to_owned(),
