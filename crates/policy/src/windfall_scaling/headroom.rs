@@ -75,7 +75,7 @@ impl Headroom {
         if let Some(&before) = self.past.get(ticks.clamp(1, MOST_LEAD) - 1) {
             self.count_arrivals(&view.presence, f64::from(before));
         }
-        self.calls = view.in_flight.saturating_add(view.queued);
+        self.calls = view.presence.last().map_or(self.calls, |step| step.calls);
         if self.scale > 1e3 {
             let scale = self.scale;
             self.table.iter_mut().for_each(|weight| *weight /= scale);
