@@ -16,8 +16,10 @@ const RUN_HALF_LIFE: Duration = Duration::from_mins(10);
 const RATE_HALF_LIFE: Duration = Duration::from_mins(120);
 /// Gaps above which a plan is not made anew for every one.
 const MANY_GAPS: u32 = 50;
-/// Calls at once, on average, above which a function is busy.
+/// Calls at once and calls per second, on average, above which a function is busy. Of fewer calls per second nobody
+/// would learn a distribution.
 const BUSY: f64 = 1.5;
+const BUSY_RATE: f64 = 1.0;
 /// How old a plan of a level with many gaps may become, seconds.
 const PLAN_SECONDS: f64 = 20.0;
 
@@ -132,7 +134,7 @@ impl ScaledFunction {
 
     /// Whether it hardly ever rests, so that what arrivals find says more than gaps do.
     fn is_busy(&self) -> bool {
-        self.rate() * self.run_seconds.unwrap_or(0.0) > BUSY
+        self.rate() > BUSY_RATE && self.rate() * self.run_seconds.unwrap_or(0.0) > BUSY
     }
 
     /// What the lack of the instance of `level` costs one call, from 0 to 1 and more for rare functions:
