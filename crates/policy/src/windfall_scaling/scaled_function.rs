@@ -16,10 +16,10 @@ const RUN_HALF_LIFE: Duration = Duration::from_mins(10);
 const RATE_HALF_LIFE: Duration = Duration::from_mins(120);
 /// Gaps above which a plan is not made anew for every one.
 const MANY_GAPS: u32 = 50;
-/// Calls at once and calls per second, on average, above which a function is busy. Of fewer calls per second nobody
-/// would learn a distribution.
+/// Calls at once and calls per second, on average, above which a function is busy. Its rule is about one arrival in
+/// thousands, and the table remembers half an hour: 9,000 arrivals at 5 per second.
 const BUSY: f64 = 1.5;
-const BUSY_RATE: f64 = 1.0;
+const BUSY_RATE: f64 = 5.0;
 /// How old a plan of a level with many gaps may become, seconds.
 const PLAN_SECONDS: f64 = 20.0;
 
@@ -152,19 +152,23 @@ impl ScaledFunction {
         let usual = settings.price * view.allocation.memory.mib();
         let hold = shared.factor * usual;
         let cold = view.cold_start.as_secs_f64();
-        // The charge stands for CPU and churn, which a full pool makes no dearer.
-        let charge = match self.is_busy() {
-            true => settings.busy_start_charge_seconds,
-            false => settings.start_charge_seconds,
+        // Until an instance is there calls come at their rate. One of many would have served no more of them than
+        // it can: at 100 calls per second of 50 ms 20 of them, not all.
+        let run = self.run_seconds.unwrap_or(0.1).max(1e-3);
+        let (charge, missed) = match self.is_busy() {
+            true => (
+                settings.busy_start_charge_seconds,
+                self.rate().min(f64::from(view.concurrency.max(1)) / run),
+            ),
+            false => (settings.start_charge_seconds, self.rate()),
         };
+        // The charge stands for CPU and churn, which a full pool makes no dearer.
         let start = hold * cold + usual * charge;
         // A rare function waits for its first instance; what comes after is like any other's.
         let per_hour = (3600.0 * self.rate()).max(1.0);
         let fairness =
             if level == 0 { (1.0 + 60.0 / per_hour).powf(settings.fairness) } else { 1.0 };
-        // Until an instance is there, calls come at their rate, but it would have served no more than it can.
-        let run = self.run_seconds.unwrap_or(0.1).max(1e-3);
-        let misses = 1.0 + cold * self.rate().min(f64::from(view.concurrency.max(1)) / run);
+        let misses = 1.0 + cold * missed;
         let miss = self.felt(level, view) * fairness * misses + start;
         Costs { hold: hold as f32, start: start as f32, miss: miss as f32 }
     }
