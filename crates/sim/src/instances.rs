@@ -10,6 +10,7 @@ use crate::function::{Waiting, remove_item};
 use crate::gauges::Gauge;
 use crate::idle::Rest;
 use crate::instance::{Instance, Stage};
+use crate::node::Node;
 use crate::placement::Place;
 use crate::settings::{Placement, ScaleOut};
 use crate::simulator::Simulator;
@@ -287,6 +288,7 @@ impl Simulator<'_> {
         loop {
             let node = match self.settings.placement {
                 Placement::LeastLoaded => self.least_loaded(held),
+                Placement::WarmFirst => self.node_without_idle(function, held, evicts),
                 Placement::HomeInvoker | Placement::CoverageAware => {
                     self.home_walk(function, held).map(|place| place.node)
                 }
@@ -301,6 +303,17 @@ impl Simulator<'_> {
             let (_, least) = nodes.filter_map(|node| self.least_worth(node)).min()?;
             self.stop_instance(least);
         }
+    }
+
+    /// The least loaded node with room for one more instance, one on which no other of the function rests if there
+    /// is such a node: what a full node keeps from calls two instances there are kept from alike.
+    fn node_without_idle(&self, function: u32, held: Allocation, evicts: bool) -> Option<u32> {
+        let idle = &self.functions[function as usize].idle;
+        let has_idle = |node| idle.tops().any(|top| self.instances[top].node == node);
+        let all = || 0..self.nodes.len() as u32;
+        let fits = |node: &Node| node.has_room(held) && (evicts || node.fits_beside_idle(held));
+        let others = all().filter(|&node| !has_idle(node));
+        self.least_loaded_of(others, fits).or_else(|| self.least_loaded_of(all(), fits))
     }
 
     // ---- Platforms whose instances are sized and shared -------------------------------------------
