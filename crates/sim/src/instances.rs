@@ -2,7 +2,8 @@
 //! instances are sized and shared; there calls wait in the function's queue for a free place.
 
 use windfall_core::{
-    Allocation, CallDecision, CallSafeguardChain, Duration, MilliCpu, Start, Timestamp, Worth,
+    Allocation, CallDecision, CallSafeguardChain, Duration, Mebibytes, MilliCpu, Start, Timestamp,
+    Worth,
 };
 
 use crate::event_queue::{Event, Token};
@@ -108,6 +109,7 @@ impl Simulator<'_> {
         let Instance { function, node, stage, rest, held, .. } = self.instances[instance];
         if stage == Stage::Ready {
             if rest != Rest::NONE {
+                self.functions[function as usize].kept = held.memory;
                 self.end_idling(instance);
             }
             remove_item(&mut self.functions[function as usize].open, instance);
@@ -240,8 +242,7 @@ impl Simulator<'_> {
     fn start_without_call(&mut self, function: u32, is_awaited: bool) -> bool {
         let sizes_calls = self.sizes_calls;
         let held = if sizes_calls {
-            let memory = self.functions[function as usize].reservation.memory;
-            Allocation { cpu: MilliCpu::ZERO, memory }
+            Allocation { cpu: MilliCpu::ZERO, memory: self.memory_kept(function) }
         } else {
             self.functions[function as usize].allocation
         };
@@ -262,6 +263,15 @@ impl Simulator<'_> {
         let token = self.queue.push(self.now + cold, Event::InstanceReady(instance));
         self.instances[instance].token = token;
         true
+    }
+
+    /// What an instance of `function` keeps without a call, where calls are sized one by one: what the last one kept,
+    /// the user's reservation until there was one. One that is started ahead starts with as much as the last call's, as
+    /// it does when a call waits for it; the call that takes it brings its own size.
+    pub(crate) fn memory_kept(&self, function: u32) -> Mebibytes {
+        let state = &self.functions[function as usize];
+        let last = state.idle.last(&self.instances);
+        last.map_or(state.kept, |instance| self.instances[instance].held.memory)
     }
 
     /// What an instance that was started ahead of any call holds until it is ready is let go.
