@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Duration, Timestamp};
-use crate::units::{Allocation, Instances};
+use crate::units::{Allocation, Instances, Mebibytes, MilliCpu};
 use crate::workload::FunctionId;
 
 /// One function over the last window.
@@ -15,6 +15,10 @@ pub struct FunctionView {
     pub reservation: Allocation,
     /// What a new instance gets now.
     pub allocation: Allocation,
+    /// Where calls are sized one by one: the memory that an instance keeps when its call is over, as much as the last
+    /// call was granted. Nothing where instances are sized and hold the same whether they serve or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Mebibytes>,
     /// How many calls one instance serves at once.
     pub concurrency: u32,
     /// Instances that can serve, busy ones included.
@@ -51,13 +55,35 @@ pub struct FunctionView {
     pub presence: Vec<PresenceStep>,
 }
 
-/// The number of calls in the system, running and waiting, from one moment on.
+impl FunctionView {
+    /// What an instance without a call holds. Where calls are sized one by one it keeps memory and no CPU: the next
+    /// call brings its own.
+    pub fn idle_size(&self) -> Allocation {
+        self.kept.map_or(self.allocation, |memory| Allocation { cpu: MilliCpu::ZERO, memory })
+    }
+
+    /// Whether every call that finds no idle instance starts its own and waits for no other call to end.
+    pub fn sizes_calls(&self) -> bool {
+        self.kept.is_some()
+    }
+}
+
+/// The number of calls that are in need of an instance, from one moment on: all in the system, or, where calls are
+/// sized one by one and those that wait do so for room on a node, the running ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresenceStep {
     /// From when.
     pub at: Timestamp,
     /// How many calls.
     pub calls: u32,
+    /// Nodes with an idle instance on which the call that starts at this moment had no room, so that it starts one
+    /// elsewhere.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub passed_over: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The cluster as a whole.

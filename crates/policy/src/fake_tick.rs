@@ -10,6 +10,7 @@ pub(crate) fn function(id: u32) -> FunctionView {
         function: FunctionId(id),
         reservation: Allocation::new(1000, 256),
         allocation: Allocation::new(1000, 256),
+        kept: None,
         concurrency: 1,
         ready: Instances::ZERO,
         busy: Instances::ZERO,

@@ -13,7 +13,7 @@
 //! need, because timers are regular from start to start; higher levels from release to next need, because
 //! they come and go with the length of calls.
 
-use windfall_core::{FunctionView, Timestamp};
+use windfall_core::{FunctionView, PresenceStep, Timestamp};
 
 /// Levels above this number are not told apart: the platform's own limit of instances.
 pub(crate) const MOST_LEVELS: usize = 1000;
@@ -70,14 +70,40 @@ impl LevelTrack {
         &mut self,
         view: &FunctionView,
         now: Timestamp,
+        learn: impl FnMut(Gap),
+    ) -> bool {
+        self.take_in(view, now, |_| 0, learn)
+    }
+
+    /// The same, where for the moment of its start a call also needs the instances that it had to pass over: one that
+    /// found an idle instance on a full node needed a second one, on another.
+    pub(crate) fn follow_on_nodes(
+        &mut self,
+        view: &FunctionView,
+        now: Timestamp,
+        learn: impl FnMut(Gap),
+    ) -> bool {
+        self.take_in(view, now, |step| step.passed_over, learn)
+    }
+
+    fn take_in(
+        &mut self,
+        view: &FunctionView,
+        now: Timestamp,
+        besides: impl Fn(&PresenceStep) -> u32,
         mut learn: impl FnMut(Gap),
     ) -> bool {
         let places = view.concurrency.max(1);
+        let levels = |calls: u32| calls.div_ceil(places) as usize;
         for step in &view.presence {
-            self.step(step.at, step.calls.div_ceil(places) as usize, &mut learn);
+            let besides = besides(step);
+            if besides > 0 {
+                self.step(step.at, levels(step.calls + besides), &mut learn);
+            }
+            self.step(step.at, levels(step.calls), &mut learn);
         }
-        let calls = view.in_flight.saturating_add(view.queued);
-        let present = calls.div_ceil(places) as usize;
+        let waiting = if view.sizes_calls() { 0 } else { view.queued };
+        let present = levels(view.in_flight.saturating_add(waiting));
         let is_told = !view.presence.is_empty() || (view.arrivals == 0 && present == self.needed);
         if !is_told {
             // What was missed cannot be a gap; the clocks go on from here.
@@ -128,10 +154,13 @@ impl LevelTrack {
 mod tests {
     use super::*;
     use crate::fake_tick::function;
-    use windfall_core::PresenceStep;
 
     fn told(steps: &[(u64, u32)]) -> FunctionView {
-        let step = |&(second, calls)| PresenceStep { at: Timestamp::from_secs(second), calls };
+        let step = |&(second, calls)| PresenceStep {
+            at: Timestamp::from_secs(second),
+            calls,
+            passed_over: 0,
+        };
         let calls = steps.last().map_or(0, |(_, calls)| *calls);
         FunctionView {
             presence: steps.iter().map(step).collect(),
@@ -151,6 +180,26 @@ mod tests {
         assert_eq!(rounded, [(0, 60.0), (1, 56.0)], "{gaps:?}");
         assert_eq!(track.levels[0].age(0, Timestamp::from_secs(70)), 10.0);
         assert_eq!(track.levels[1].age(1, Timestamp::from_secs(70)), 8.0);
+    }
+
+    #[test]
+    fn an_instance_that_was_passed_over_counts_for_the_moment() {
+        let mut view = told(&[(0, 1), (2, 0), (60, 1), (62, 0), (90, 1), (92, 0)]);
+        view.presence[2].passed_over = 1;
+        view.presence[4].passed_over = 1;
+        let gaps_of = |follow: fn(&mut LevelTrack, &FunctionView, &mut Vec<Gap>) -> bool| {
+            let mut gaps = Vec::new();
+            assert!(follow(&mut LevelTrack::default(), &view, &mut gaps));
+            gaps.iter().map(|gap| (gap.level, gap.seconds.round())).collect::<Vec<_>>()
+        };
+        let on_nodes = gaps_of(|track, view, gaps| {
+            track.follow_on_nodes(view, Timestamp::from_secs(95), |gap| gaps.push(gap))
+        });
+        assert_eq!(on_nodes, [(0, 60.0), (0, 30.0), (1, 30.0)]);
+        let anywhere = gaps_of(|track, view, gaps| {
+            track.follow(view, Timestamp::from_secs(95), |gap| gaps.push(gap))
+        });
+        assert_eq!(anywhere, [(0, 60.0), (0, 30.0)]);
     }
 
     #[test]

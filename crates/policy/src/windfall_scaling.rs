@@ -225,7 +225,7 @@ fn worth(
     let spared = reasons.map_or(0.0, |reasons| {
         reasons.hazard * f64::from(reasons.costs.miss - reasons.costs.start)
     });
-    (spared / view.allocation.memory.mib().max(1.0)).clamp(0.0, 1e6)
+    (spared / view.idle_size().memory.mib().max(1.0)).clamp(0.0, 1e6)
 }
 
 /// The decision in one phrase: gap, hazard, price, and what it saves. Where calls need the instance at this

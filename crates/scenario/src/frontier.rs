@@ -22,7 +22,7 @@ pub mod worlds;
 use rayon::prelude::*;
 use serde::Serialize;
 use windfall_core::{Allocation, Seed};
-use windfall_sim::Cluster;
+use windfall_sim::{Cluster, Placement};
 use windfall_trace::Needs;
 
 use self::arrivals_oracle::OracleCost;
@@ -65,6 +65,15 @@ impl Question {
         match self {
             Self::Scaling => Needs::TimesOnly,
             Self::Sizing { .. } | Self::Together { .. } => Needs::Modelled,
+        }
+    }
+
+    /// Where calls go in such a world. Where instances are counted a call finds an idle one on whichever node it
+    /// stands, as it does behind Knative's activator: what is held there is held for it.
+    pub fn placement(self) -> Placement {
+        match self {
+            Self::Scaling | Self::Sizing { .. } => Placement::default(),
+            Self::Together { .. } => Placement::WarmFirst,
         }
     }
 }

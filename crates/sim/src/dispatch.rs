@@ -43,7 +43,7 @@ impl Simulator<'_> {
             self.enqueue(function, waiting);
         }
         if self.settings.tells_presence {
-            self.functions[function as usize].tell_presence(now);
+            self.functions[function as usize].tell_presence(now, self.sizes_calls);
         }
     }
 
@@ -101,7 +101,7 @@ impl Simulator<'_> {
         self.ledger.waiting += 1;
         self.gauges.add(Gauge::Waiting, 1);
         if self.settings.tells_presence {
-            self.functions[function as usize].tell_presence(self.now);
+            self.functions[function as usize].tell_presence(self.now, self.sizes_calls);
         }
     }
 
@@ -242,13 +242,17 @@ impl Simulator<'_> {
         // A killed call is tried again at the user's size; its first plan stays on record.
         if self.leaves_calls_alone || waiting.earlier.is_some() {
             let start = self.start_as_reserved(function);
-            return self.place(function, &mut waiting, None, start, at);
+            self.place(function, &mut waiting, None, start, at);
+        } else {
+            let view = self.view(function, &waiting);
+            let mut plan = plan.unwrap_or_else(|| self.control.size(&view));
+            let room = self.nodes[node as usize].room();
+            let start = self.control.start(&view, &plan, NodeId(node), room);
+            self.place(function, &mut waiting, Some(&mut plan), start, at);
         }
-        let view = self.view(function, &waiting);
-        let mut plan = plan.unwrap_or_else(|| self.control.size(&view));
-        let room = self.nodes[node as usize].room();
-        let start = self.control.start(&view, &plan, NodeId(node), room);
-        self.place(function, &mut waiting, Some(&mut plan), start, at);
+        if self.settings.tells_presence {
+            self.functions[function as usize].tell_presence(self.now, self.sizes_calls);
+        }
     }
 
     /// Gives a call its place on a node that has room for it. Without a plan it was given the user's size.
@@ -279,6 +283,9 @@ impl Simulator<'_> {
             self.begin_run(call);
         } else {
             self.await_instance(call, instance);
+            if self.settings.tells_presence {
+                self.functions[function as usize].tell_passed_over(self.now);
+            }
         }
     }
 

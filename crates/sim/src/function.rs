@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use windfall_core::{
     Allocation, CallDemand, CallId, CallPlan, CallRecord, ColdStart, Duration, FunctionProfile,
-    PresenceStep, Timestamp, Worth,
+    Mebibytes, PresenceStep, Timestamp, Worth,
 };
 
 use crate::event_queue::Token;
@@ -51,6 +51,8 @@ pub(crate) struct Function {
     pub(crate) reservation: Allocation,
     /// What a new instance gets where instances are sized.
     pub(crate) allocation: Allocation,
+    /// The memory that its instance kept which stopped last; the user's until then.
+    pub(crate) kept: Mebibytes,
     pub(crate) concurrency: u32,
     pub(crate) keep_alive: Duration,
     /// Instances that a tick has asked for.
@@ -85,6 +87,7 @@ impl Function {
         Self {
             reservation: profile.reservation,
             allocation: profile.reservation.min(settings.ceiling),
+            kept: profile.reservation.memory.min(settings.ceiling.memory),
             concurrency: settings.concurrency,
             keep_alive: settings.keep_alive,
             wished: None,
@@ -114,10 +117,20 @@ impl Function {
         self.presence_at = now;
     }
 
-    /// Keeps for the next observation how many calls are in the system from `now` on.
-    pub(crate) fn tell_presence(&mut self, now: Timestamp) {
-        let calls = self.running + self.queue.len() as u32;
-        self.presence.push(PresenceStep { at: now, calls });
+    /// Keeps for the next observation how many calls are in need of an instance from `now` on. Where calls are sized
+    /// one by one, those that wait need room: a hundred idle instances would not start them sooner.
+    pub(crate) fn tell_presence(&mut self, now: Timestamp, sizes_calls: bool) {
+        let waiting = if sizes_calls { 0 } else { self.queue.len() as u32 };
+        let calls = self.running + waiting;
+        self.presence.push(PresenceStep { at: now, calls, passed_over: 0 });
+    }
+
+    /// Keeps for the next observation that a call starts a new instance although idle ones stand on other nodes.
+    pub(crate) fn tell_passed_over(&mut self, now: Timestamp) {
+        let passed_over = self.idle.tops().count() as u32;
+        if passed_over > 0 {
+            self.presence.push(PresenceStep { at: now, calls: self.running, passed_over });
+        }
     }
 
     /// Takes out what was counted since the last time.

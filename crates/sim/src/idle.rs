@@ -74,6 +74,11 @@ impl OfFunction {
         self.stacks.iter().filter(|stack| stack.top != NOBODY)
     }
 
+    /// The last used one of each node.
+    pub(crate) fn tops(&self) -> impl Iterator<Item = u32> {
+        self.filled().map(|stack| stack.top)
+    }
+
     /// The one that has been idle longest.
     pub(crate) fn first(&self, all: &Slab<Instance>) -> Option<u32> {
         self.filled().map(|stack| stack.bottom).min_by_key(|&bottom| all[bottom].rest)
@@ -90,7 +95,7 @@ impl OfFunction {
         all: &Slab<Instance>,
         fit: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        let tops = self.filled().map(|stack| stack.top).filter(|&top| fit(all[top].node));
+        let tops = self.tops().filter(|&top| fit(all[top].node));
         tops.max_by_key(|&top| all[top].rest)
     }
 

@@ -2,7 +2,8 @@
 //! instances are sized and shared; there calls wait in the function's queue for a free place.
 
 use windfall_core::{
-    Allocation, CallDecision, CallSafeguardChain, Duration, MilliCpu, Start, Timestamp, Worth,
+    Allocation, CallDecision, CallSafeguardChain, Duration, Mebibytes, MilliCpu, Start, Timestamp,
+    Worth,
 };
 
 use crate::event_queue::{Event, Token};
@@ -10,6 +11,7 @@ use crate::function::{Waiting, remove_item};
 use crate::gauges::Gauge;
 use crate::idle::Rest;
 use crate::instance::{Instance, Stage};
+use crate::node::Node;
 use crate::placement::Place;
 use crate::settings::{Placement, ScaleOut};
 use crate::simulator::Simulator;
@@ -107,6 +109,7 @@ impl Simulator<'_> {
         let Instance { function, node, stage, rest, held, .. } = self.instances[instance];
         if stage == Stage::Ready {
             if rest != Rest::NONE {
+                self.functions[function as usize].kept = held.memory;
                 self.end_idling(instance);
             }
             remove_item(&mut self.functions[function as usize].open, instance);
@@ -239,8 +242,7 @@ impl Simulator<'_> {
     fn start_without_call(&mut self, function: u32, is_awaited: bool) -> bool {
         let sizes_calls = self.sizes_calls;
         let held = if sizes_calls {
-            let memory = self.functions[function as usize].reservation.memory;
-            Allocation { cpu: MilliCpu::ZERO, memory }
+            Allocation { cpu: MilliCpu::ZERO, memory: self.memory_kept(function) }
         } else {
             self.functions[function as usize].allocation
         };
@@ -261,6 +263,15 @@ impl Simulator<'_> {
         let token = self.queue.push(self.now + cold, Event::InstanceReady(instance));
         self.instances[instance].token = token;
         true
+    }
+
+    /// What an instance of `function` keeps without a call, where calls are sized one by one: what the last one kept,
+    /// the user's reservation until there was one. One that is started ahead starts with as much as the last call's, as
+    /// it does when a call waits for it; the call that takes it brings its own size.
+    pub(crate) fn memory_kept(&self, function: u32) -> Mebibytes {
+        let state = &self.functions[function as usize];
+        let last = state.idle.last(&self.instances);
+        last.map_or(state.kept, |instance| self.instances[instance].held.memory)
     }
 
     /// What an instance that was started ahead of any call holds until it is ready is let go.
@@ -287,6 +298,7 @@ impl Simulator<'_> {
         loop {
             let node = match self.settings.placement {
                 Placement::LeastLoaded => self.least_loaded(held),
+                Placement::WarmFirst => self.node_without_idle(function, held, evicts),
                 Placement::HomeInvoker | Placement::CoverageAware => {
                     self.home_walk(function, held).map(|place| place.node)
                 }
@@ -301,6 +313,17 @@ impl Simulator<'_> {
             let (_, least) = nodes.filter_map(|node| self.least_worth(node)).min()?;
             self.stop_instance(least);
         }
+    }
+
+    /// The least loaded node with room for one more instance, one on which no other of the function rests if there
+    /// is such a node: what a full node keeps from calls two instances there are kept from alike.
+    fn node_without_idle(&self, function: u32, held: Allocation, evicts: bool) -> Option<u32> {
+        let idle = &self.functions[function as usize].idle;
+        let has_idle = |node| idle.tops().any(|top| self.instances[top].node == node);
+        let all = || 0..self.nodes.len() as u32;
+        let fits = |node: &Node| node.has_room(held) && (evicts || node.fits_beside_idle(held));
+        let others = all().filter(|&node| !has_idle(node));
+        self.least_loaded_of(others, fits).or_else(|| self.least_loaded_of(all(), fits))
     }
 
     // ---- Platforms whose instances are sized and shared -------------------------------------------

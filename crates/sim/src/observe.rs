@@ -103,6 +103,7 @@ impl Simulator<'_> {
     }
 
     fn function_view(&mut self, function: u32, window: Duration) -> FunctionView {
+        let kept = self.sizes_calls.then(|| self.memory_kept(function));
         let state = &mut self.functions[function as usize];
         let Window { arrivals, completions, cold_starts, run, wait, used, memory_peak, presence } =
             state.take_window(self.now);
@@ -115,6 +116,7 @@ impl Simulator<'_> {
             function: FunctionId(function),
             reservation: state.reservation,
             allocation: state.allocation,
+            kept,
             concurrency: state.concurrency,
             ready: Instances::new(state.ready),
             busy: Instances::new(state.ready - state.idle.len()),

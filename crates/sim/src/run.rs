@@ -215,7 +215,7 @@ impl Simulator<'_> {
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
         if self.settings.tells_presence {
-            state.tell_presence(now);
+            state.tell_presence(now, self.sizes_calls);
         }
         if !self.sizes_calls {
             self.watch_memory(instance);

@@ -12,6 +12,9 @@ pub enum Placement {
     HomeInvoker,
     /// A node with a warm instance, else the one with the smallest share of its CPU granted.
     LeastLoaded,
+    /// Of the nodes with a warm instance, else of all, the one with the smallest share of its CPU granted; a warm
+    /// one even if the call gets less than it was wished there.
+    WarmFirst,
     /// For calls that would like more than their reservation, the node whose harvest pool covers most
     /// of it; for the others as with the home invoker.
     CoverageAware,

@@ -116,6 +116,7 @@ fn view(function: u32) -> FunctionView {
         function: FunctionId(function),
         reservation: size,
         allocation: size,
+        kept: None,
         concurrency: 1,
         ready: none,
         busy: none,

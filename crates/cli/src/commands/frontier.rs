@@ -197,6 +197,7 @@ impl Arguments {
         if let (true, Source::File { options, .. }) = (self.given.bursty, &mut scenario.trace) {
             options.placement = world.bursts();
         }
+        scenario.platform.placement = question.placement();
         Ok(scenario)
     }
 

@@ -11,7 +11,10 @@ use super::{Review, refuse, standing};
 
 pub(super) const NAME: &str = "capacity";
 
-/// Keeps instances times allocation, over all functions, within the cluster.
+/// Keeps instances times what each holds, over all functions, within the cluster.
+///
+/// Where calls are sized one by one an instance is counted with the memory it keeps and without CPU, which calls bring
+/// with them: 260 idle instances of a core each fit 64 cores, or nothing could ever be started ahead.
 ///
 /// Targets are served in the order of the decision, each with what the ones before have left; functions
 /// without a target count as they stand. What does not fit is first trimmed in number, down to the
@@ -58,7 +61,7 @@ impl Need {
     }
 
     fn now(view: &FunctionView) -> Self {
-        Self::of(standing(view), view.allocation)
+        Self::of(standing(view), view.idle_size())
     }
 
     fn within(cluster: &ClusterView, overcommit: f64) -> Self {
@@ -125,9 +128,10 @@ impl Safeguard for Capacity {
 fn fit(view: &FunctionView, proposed: &PlannedTarget, room: Need) -> (Review, Need) {
     let mut review = Review::of(proposed);
     let wanted = proposed.instances.value().unwrap_or(standing(view));
+    let now = view.idle_size();
     let mut size = Allocation {
-        cpu: proposed.cpu.value().unwrap_or(view.allocation.cpu),
-        memory: proposed.memory.value().unwrap_or(view.allocation.memory),
+        cpu: proposed.cpu.value().unwrap_or(now.cpu),
+        memory: proposed.memory.value().unwrap_or(now.memory),
     };
     let need = Need::of(wanted, size);
     if need.fits(room) || need.fits(Need::now(view)) {
@@ -135,7 +139,7 @@ fn fit(view: &FunctionView, proposed: &PlannedTarget, room: Need) -> (Review, Ne
     }
     let least = wanted.min(standing(view));
     if room.holds(size) < least.get() {
-        size = view.allocation;
+        size = now;
         let said = || format!("no room for {least} instances of another size");
         review.cpu(Setting::Keep, said);
         review.memory(Setting::Keep, said);

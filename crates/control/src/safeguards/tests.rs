@@ -2,8 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use windfall_core::conformance::{observations, safeguard_suite};
 use windfall_core::{
-    Allocation, Decision, Duration, FunctionId, Observation, Plan, Safeguard, SafeguardChain,
-    Target,
+    Allocation, Decision, Duration, FunctionId, Mebibytes, Observation, Plan, Safeguard,
+    SafeguardChain, Target,
 };
 
 #[test]
@@ -162,6 +162,17 @@ fn what_does_not_fit_is_trimmed_in_order() {
     second.function = FunctionId(1);
     let plan = review(Capacity::default(), &seen(), vec![instances(60.0), second]);
     assert_eq!(plan.targets()[1].instances, Setting::Set(Instances::new(4000)));
+}
+
+#[test]
+fn where_calls_bring_their_own_cpu_instances_are_counted_by_the_memory_they_keep() {
+    // 64 GiB hold 1,024 instances that keep 64 MiB, one of them function 1's; 64 cores would allow 63.
+    let mut seen = seen();
+    seen.functions.iter_mut().for_each(|view| view.kept = Some(Mebibytes::new(64)));
+    let plan = review(Capacity::default(), &seen, vec![instances(800.0)]);
+    assert_eq!(plan.targets()[0].instances, Setting::Set(Instances::new(800)));
+    let plan = review(Capacity::default(), &seen, vec![instances(5000.0)]);
+    assert_eq!(plan.targets()[0].instances, Setting::Set(Instances::new(1023)));
 }
 
 proptest! {

@@ -11,6 +11,7 @@ fn function(id: u32, reservation: Allocation, ready: u32, queued: u32) -> Functi
         function: FunctionId(id),
         reservation,
         allocation: reservation,
+        kept: None,
         concurrency: 1,
         ready: Instances::new(ready),
         busy: Instances::new(ready / 2),

@@ -88,7 +88,7 @@ impl ScaledFunction {
     /// Takes in a window.
     pub(crate) fn follow(&mut self, view: &FunctionView, shared: &Shared<'_>) {
         let Self { track, levels, .. } = self;
-        self.is_told = track.follow(view, shared.now, |gap: Gap| {
+        self.is_told = track.follow_on_nodes(view, shared.now, |gap: Gap| {
             if gap.level >= levels.len() {
                 levels.resize_with(gap.level + 1, Level::default);
             }
@@ -142,14 +142,15 @@ impl ScaledFunction {
     fn felt(&self, level: usize, view: &FunctionView) -> f64 {
         let (cold, run) = (view.cold_start.as_secs_f64(), self.run_seconds.unwrap_or(0.1));
         let others = level as f64 * f64::from(view.concurrency.max(1));
-        let wait = if level == 0 { cold } else { cold.min(run / others) };
+        // Where every call brings its own instance none waits for another to end.
+        let wait = if level == 0 || view.sizes_calls() { cold } else { cold.min(run / others) };
         (wait / (0.1 * run.max(0.1))).min(1.0)
     }
 
     /// What things cost at `level`, in felt waits.
     fn costs(&self, level: usize, view: &FunctionView, shared: &Shared<'_>) -> Costs {
         let settings = shared.settings;
-        let usual = settings.price * view.allocation.memory.mib();
+        let usual = settings.price * view.idle_size().memory.mib();
         let hold = shared.factor * usual;
         let cold = view.cold_start.as_secs_f64();
         // Until an instance is there calls come at their rate. One of many would have served no more of them than

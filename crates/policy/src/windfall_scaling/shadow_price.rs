@@ -59,7 +59,7 @@ impl ShadowPrice {
             .functions
             .iter()
             .map(|view| {
-                f64::from((view.ready + view.starting).get()) * view.allocation.memory.mib()
+                f64::from((view.ready + view.starting).get()) * view.idle_size().memory.mib()
             })
             .sum();
         let held = instances.max(seen.cluster.granted_mib);
@@ -88,7 +88,7 @@ impl ShadowPrice {
 mod tests {
     use super::*;
     use crate::fake_tick::{function, observation};
-    use windfall_core::{FunctionView, Instances};
+    use windfall_core::{FunctionView, Instances, Mebibytes};
 
     #[test]
     fn a_full_pool_doubles_the_price_within_a_minute_and_forgets_it() {
@@ -99,6 +99,20 @@ mod tests {
         (0..30).for_each(|_| price.follow(&with(250)));
         assert!(price.factor() > 2.0 && price.is_tight(), "{}", price.factor());
         (0..300).for_each(|_| price.follow(&with(100)));
+        assert_eq!(price.factor(), 1.0);
+        assert!(!price.is_tight());
+    }
+
+    #[test]
+    fn a_pool_is_as_full_as_what_instances_keep() {
+        // 250 instances of 256 MiB would fill 64 GiB; they keep 64 MiB each.
+        let view = FunctionView {
+            ready: Instances::new(250),
+            kept: Some(Mebibytes::new(64)),
+            ..function(0)
+        };
+        let mut price = ShadowPrice::new(ShadowLaw::default());
+        (0..30).for_each(|_| price.follow(&observation(vec![view.clone()])));
         assert_eq!(price.factor(), 1.0);
         assert!(!price.is_tight());
     }

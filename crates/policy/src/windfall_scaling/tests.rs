@@ -2,20 +2,27 @@
 
 use super::*;
 use crate::fake_tick::{function, observation};
-use windfall_core::{FunctionId, Instances, PresenceStep, SafeguardChain};
+use windfall_core::{FunctionId, Instances, Mebibytes, PresenceStep, SafeguardChain};
 
 /// A function behind the policy, with instances that come one second after the wish.
 struct Story {
     policy: WindfallScaling,
     second: u64,
     instances: u32,
+    kept: Option<Mebibytes>,
     whys: Vec<String>,
 }
 
 impl Story {
     fn new(price: f64) -> Self {
         let settings = WindfallScalingSettings { price, ..WindfallScalingSettings::default() };
-        Self { policy: WindfallScaling::new(settings), second: 0, instances: 0, whys: Vec::new() }
+        Self {
+            policy: WindfallScaling::new(settings),
+            second: 0,
+            instances: 0,
+            kept: None,
+            whys: Vec::new(),
+        }
     }
 
     /// Two seconds with calls of half a second that begin at these moments (seconds).
@@ -24,12 +31,13 @@ impl Story {
         let at = |seconds: f64| Timestamp::ZERO + Duration::from_secs_f64(seconds);
         let steps = calls.iter().flat_map(|begin| {
             [
-                PresenceStep { at: at(*begin), calls: 1 },
-                PresenceStep { at: at(begin + 0.5), calls: 0 },
+                PresenceStep { at: at(*begin), calls: 1, passed_over: 0 },
+                PresenceStep { at: at(begin + 0.5), calls: 0, passed_over: 0 },
             ]
         });
         let view = FunctionView {
             ready: Instances::new(self.instances.max(u32::from(!calls.is_empty()))),
+            kept: self.kept,
             presence: steps.collect(),
             arrivals: calls.len() as u32,
             mean_run: (!calls.is_empty()).then_some(Duration::from_millis(500)),
@@ -75,6 +83,16 @@ fn a_timer_has_an_instance_when_it_fires_and_none_in_between() {
 fn memory_that_costs_nothing_is_held() {
     let (held, warm) = Story::new(1e-9).timer();
     assert!(warm && held == 300, "{held} of 300 ticks");
+}
+
+#[test]
+fn memory_is_priced_by_what_an_idle_instance_keeps() {
+    // 256 MiB at 1e-2 are 2.6 felt waits per second; 1 MiB is worth a start, which counts as 53 s.
+    let (held, warm) = Story::new(1e-2).timer();
+    assert!(held == 0 && !warm, "{held} of 300 ticks");
+    let mut small = Story { kept: Some(Mebibytes::new(1)), ..Story::new(1e-2) };
+    let (held, warm) = small.timer();
+    assert!(warm && held < 60, "{held} of 300 ticks");
 }
 
 #[test]

@@ -154,7 +154,7 @@ pub fn sizing_families() -> Vec<Family> {
 }
 
 /// Pairs of a sizing and a scaling policy. The incumbents are all pairs of the stronger ones; `windfall` with
-/// the platform's keep-alive and `fixed` with our scaling are what each half of ours does alone.
+/// keep-alive and `fixed` with our scaling are what each half of ours does alone.
 pub fn pair_families() -> Vec<Family> {
     let pair = |calls: &str, ticks: &Family, is_incumbent: bool| {
         let policy = format!("{calls}+{}", ticks.policy);
@@ -173,7 +173,6 @@ pub fn pair_families() -> Vec<Family> {
     );
     let hybrid = Family::new("hybrid-histogram", "range_minutes", &[10.0, 60.0, 240.0]);
     let ours = windfall("windfall-scaling", &[]);
-    let usual = Family { values: vec![600.0], ..keep_alive.clone() };
     let incumbents = ["fixed", "histogram", "libra"];
     let mut families: Vec<Family> = incumbents
         .iter()
@@ -181,7 +180,7 @@ pub fn pair_families() -> Vec<Family> {
         .collect();
     families.extend([
         pair("windfall", &ours, false),
-        pair("windfall", &usual, false),
+        pair("windfall", &keep_alive, false),
         pair("fixed", &ours, false),
     ]);
     families

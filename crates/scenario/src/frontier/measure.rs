@@ -94,7 +94,8 @@ impl TelemetrySink for InstanceMeasure {
             return;
         }
         for view in &seen.functions {
-            let held = f64::from((view.ready + view.starting).get()) * view.allocation.memory.mib();
+            let instances = f64::from((view.ready + view.starting).get());
+            let held = instances * view.idle_size().memory.mib();
             self.function(view.function.index()).mib_seconds += held * seconds;
         }
     }

@@ -173,6 +173,7 @@ fn platform(mut table: Table<'_, '_>, problems: &mut Problems) -> PlatformSettin
     let placements = [
         ("home-invoker", Placement::HomeInvoker),
         ("least-loaded", Placement::LeastLoaded),
+        ("warm-first", Placement::WarmFirst),
         ("coverage-aware", Placement::CoverageAware),
     ];
     let scale_outs = [

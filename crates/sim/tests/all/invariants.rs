@@ -27,6 +27,7 @@ fn worlds() -> impl Strategy<Value = World> {
     let placement = prop_oneof![
         Just(Placement::HomeInvoker),
         Just(Placement::LeastLoaded),
+        Just(Placement::WarmFirst),
         Just(Placement::CoverageAware)
     ];
     let shape = (any::<u64>(), 1usize..120, 1u32..5, 1.0f64..3.0, 1u32..4, any::<bool>());

@@ -7,3 +7,4 @@ mod platform;
 mod shared_instances;
 mod stage;
 mod timelines;
+mod warm_first;

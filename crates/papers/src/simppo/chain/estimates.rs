@@ -137,6 +137,7 @@ mod tests {
             function: FunctionId(0),
             reservation: size,
             allocation: size,
+            kept: None,
             concurrency: 1,
             ready: Instances::new(2),
             busy: Instances::new(2),
