@@ -154,7 +154,7 @@ mod tests {
 
     /// Arrivals that find `found` in the system, ten per second.
     fn busy(found: &[u32]) -> FunctionView {
-        let step = |calls| PresenceStep { at: Timestamp::ZERO, calls };
+        let step = |calls| PresenceStep { at: Timestamp::ZERO, calls, passed_over: 0 };
         let presence = found.iter().flat_map(|&n| [step(n), step(n + 1)]).collect();
         let mean = found.iter().sum::<u32>() as f64 / found.len() as f64;
         FunctionView { presence, arrivals: 20, mean_concurrency: mean, ..function(0) }
