@@ -255,6 +255,8 @@ impl<'a> Simulator<'a> {
         while self.step(at) {}
         self.pass_intervals(at);
         self.now = at;
+        // What is carried out now begins now, not at the last event.
+        self.gauges.touch(at);
         Ok(())
     }
 

@@ -113,3 +113,18 @@ fn an_idle_instance_keeps_what_its_call_had_and_so_does_the_next_that_starts_ahe
     let third_minute = seen.intervals[2];
     assert!((third_minute.idle_mib - 100.0).abs() < 1e-9, "{third_minute:?}");
 }
+
+#[test]
+fn what_a_tick_starts_counts_from_the_tick_on() {
+    let script = Script::new(vec![function(1000, 512)], vec![at(100.0, 0, work(1.0, 1.0))]);
+    let mut seen = Everything::default();
+    let settings = two_nodes(Placement::WarmFirst);
+    let mut run = Watched {
+        simulator: Simulator::new(settings, script, Scripted::default(), &mut seen, Seed::new(1)),
+    };
+    run.at(59);
+    run.wish(1.0);
+    run.at(70);
+    drop(run);
+    assert!((seen.intervals[0].instances - 1.0 / 60.0).abs() < 1e-9, "{:?}", seen.intervals[0]);
+}
