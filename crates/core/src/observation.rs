@@ -19,6 +19,10 @@ pub struct FunctionView {
     /// call was granted. Nothing where instances are sized and hold the same whether they serve or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Mebibytes>,
+    /// Where calls are sized one by one: the CPU that a start takes, as much as the last call began with. Where
+    /// instances are sized, a start takes their size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_cpu: Option<MilliCpu>,
     /// How many calls one instance serves at once.
     pub concurrency: u32,
     /// Instances that can serve, busy ones included.

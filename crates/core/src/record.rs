@@ -214,8 +214,11 @@ pub struct IntervalRecord {
     pub capacity_cores: f64,
     /// Cores that users reserve for the calls in the system, waiting ones included.
     pub demand_cores: f64,
-    /// Cores granted to running calls.
+    /// Cores granted to running calls and to instances that start ahead of any.
     pub granted_cores: f64,
+    /// The latter alone, where calls are sized one by one.
+    #[serde(default)]
+    pub starting_cores: f64,
     /// Cores in use.
     pub used_cores: f64,
     /// Cores taken from running calls below their reservation.

@@ -216,6 +216,11 @@ impl Allocation {
         Self { cpu: self.cpu.max(other.cpu), memory: self.memory.max(other.memory) }
     }
 
+    /// Its CPU alone, and its memory alone.
+    pub fn apart(self) -> (Self, Self) {
+        (Self { memory: Mebibytes::ZERO, ..self }, Self { cpu: MilliCpu::ZERO, ..self })
+    }
+
     /// What is left after taking `other` away, nothing where `other` is larger.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self {

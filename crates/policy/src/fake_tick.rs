@@ -11,6 +11,7 @@ pub(crate) fn function(id: u32) -> FunctionView {
         reservation: Allocation::new(1000, 256),
         allocation: Allocation::new(1000, 256),
         kept: None,
+        start_cpu: None,
         concurrency: 1,
         ready: Instances::ZERO,
         busy: Instances::ZERO,

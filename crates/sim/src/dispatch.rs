@@ -321,6 +321,7 @@ impl Simulator<'_> {
         // Its presence was noted when it arrived or left the queue, at this same moment.
         let state = &mut self.functions[function as usize];
         state.running += 1;
+        state.begun_with = start.grant.cpu;
         let node = NodeId(self.instances[instance].node);
         let slot = self.calls.take();
         let call = &mut self.calls[slot];

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use windfall_core::{
     Allocation, CallDemand, CallId, CallPlan, CallRecord, ColdStart, Duration, FunctionProfile,
-    Mebibytes, PresenceStep, Timestamp, Worth,
+    Mebibytes, MilliCpu, PresenceStep, Timestamp, Worth,
 };
 
 use crate::event_queue::Token;
@@ -53,6 +53,8 @@ pub(crate) struct Function {
     pub(crate) allocation: Allocation,
     /// The memory that its instance kept which stopped last; the user's until then.
     pub(crate) kept: Mebibytes,
+    /// The CPU that its call began with which started last; the user's until then.
+    pub(crate) begun_with: MilliCpu,
     pub(crate) concurrency: u32,
     pub(crate) keep_alive: Duration,
     /// Instances that a tick has asked for.
@@ -88,6 +90,7 @@ impl Function {
             reservation: profile.reservation,
             allocation: profile.reservation.min(settings.ceiling),
             kept: profile.reservation.memory.min(settings.ceiling.memory),
+            begun_with: profile.reservation.cpu.min(settings.ceiling.cpu),
             concurrency: settings.concurrency,
             keep_alive: settings.keep_alive,
             wished: None,

@@ -7,8 +7,10 @@ use windfall_core::{Allocation, IntervalRecord, Timestamp};
 pub(crate) enum Gauge {
     /// Millicores that users reserve for all calls in the system.
     Demand,
-    /// Millicores granted.
+    /// Millicores granted, those of starts ahead of any call among them.
     GrantedCpu,
+    /// Millicores granted to starts ahead of any call.
+    StartingCpu,
     /// Millicores that running calls hold below their reservation.
     Harvested,
     /// Millicores that running calls hold above their reservation.
@@ -27,7 +29,7 @@ pub(crate) enum Gauge {
     Capacity,
 }
 
-const GAUGES: usize = 10;
+const GAUGES: usize = 11;
 
 /// All levels with their integrals.
 ///
@@ -114,6 +116,7 @@ impl Gauges {
             capacity_cores: mean(Gauge::Capacity) * 1e-3,
             demand_cores: mean(Gauge::Demand) * 1e-3,
             granted_cores: mean(Gauge::GrantedCpu) * 1e-3,
+            starting_cores: mean(Gauge::StartingCpu) * 1e-3,
             used_cores: (used - self.used_before) / nanos * 1e-3,
             harvested_cores: mean(Gauge::Harvested) * 1e-3,
             lent_cores: mean(Gauge::Lent) * 1e-3,

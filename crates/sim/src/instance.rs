@@ -24,7 +24,7 @@ pub(crate) struct Instance {
     /// Steps of the walk from its function's home to its node.
     pub(crate) steps: u32,
     pub(crate) stage: Stage,
-    /// Whether it starts ahead of any call and holds idle memory meanwhile.
+    /// Whether it starts ahead of any call, on memory that counts as idle and CPU that is let go when it is ready.
     pub(crate) prewarms: bool,
     /// What it holds on its node while it serves or starts; while idle, what it keeps.
     pub(crate) held: Allocation,

@@ -242,7 +242,8 @@ impl Simulator<'_> {
     fn start_without_call(&mut self, function: u32, is_awaited: bool) -> bool {
         let sizes_calls = self.sizes_calls;
         let held = if sizes_calls {
-            Allocation { cpu: MilliCpu::ZERO, memory: self.memory_kept(function) }
+            let cpu = self.functions[function as usize].begun_with;
+            Allocation { cpu, memory: self.memory_kept(function) }
         } else {
             self.functions[function as usize].allocation
         };
@@ -253,8 +254,12 @@ impl Simulator<'_> {
         self.instances[instance].prewarms = sizes_calls;
         if sizes_calls {
             self.make_room(node, held);
-            self.nodes[node as usize].idle += held;
-            self.gauges.add(Gauge::IdleMemory, held.memory.get());
+            let (cpu, memory) = held.apart();
+            self.nodes[node as usize].idle += memory;
+            self.gauges.add(Gauge::IdleMemory, memory.memory.get());
+            self.nodes[node as usize].hold(cpu);
+            self.gauges.hold(cpu, cpu);
+            self.gauges.add(Gauge::StartingCpu, cpu.cpu.get());
         } else {
             self.nodes[node as usize].hold(held);
             self.gauges.hold(held, held);
@@ -278,9 +283,14 @@ impl Simulator<'_> {
     fn end_prewarming(&mut self, instance: u32) {
         let state = &mut self.instances[instance];
         if std::mem::take(&mut state.prewarms) {
-            let (node, held) = (state.node as usize, state.held);
-            self.nodes[node].idle -= held;
-            self.gauges.sub(Gauge::IdleMemory, held.memory.get());
+            let (cpu, memory) = state.held.apart();
+            let node = state.node as usize;
+            state.held = memory;
+            self.nodes[node].idle -= memory;
+            self.gauges.sub(Gauge::IdleMemory, memory.memory.get());
+            self.nodes[node].release(cpu);
+            self.gauges.release(cpu, cpu);
+            self.gauges.sub(Gauge::StartingCpu, cpu.cpu.get());
         }
     }
 
@@ -306,7 +316,8 @@ impl Simulator<'_> {
             if !evicts {
                 return node.filter(|&node| self.nodes[node as usize].fits_beside_idle(held));
             }
-            if node.is_some() || self.settings.scale_out == ScaleOut::OnTick {
+            // Idle instances of calls that are sized one by one are in nobody's way: room is counted without them.
+            if node.is_some() || self.sizes_calls || self.settings.scale_out == ScaleOut::OnTick {
                 return node;
             }
             let nodes = 0..self.nodes.len() as u32;

@@ -117,6 +117,7 @@ impl Simulator<'_> {
             reservation: state.reservation,
             allocation: state.allocation,
             kept,
+            start_cpu: self.sizes_calls.then_some(state.begun_with),
             concurrency: state.concurrency,
             ready: Instances::new(state.ready),
             busy: Instances::new(state.ready - state.idle.len()),

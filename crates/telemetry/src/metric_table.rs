@@ -104,7 +104,7 @@ metrics! {
     oom_kills, "OOM kills", "kills", Lower, arithmetic,
         "Attempts killed because memory crossed the limit; each is tried once more at the user's size.";
     core_seconds_granted, "core-s granted", "core-seconds", Lower, arithmetic,
-        "CPU held by running calls, summed over time.";
+        "CPU held by running calls and by instances that start ahead of any, summed over time.";
     core_seconds_used, "core-s used", "core-seconds", Neither, arithmetic,
         "CPU in use, summed over time: the floor under what must be granted.";
     mib_seconds_granted, "MiB-s granted", "MiB-seconds", Lower, arithmetic,

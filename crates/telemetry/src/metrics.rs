@@ -86,6 +86,7 @@ struct Cost {
     memory_used: u128,
     instance_seconds: f64,
     idle_mib_seconds: f64,
+    starting_core_seconds: f64,
 }
 
 /// What a report shows of one run beyond its summary.
@@ -211,7 +212,8 @@ impl RunMetrics {
             harvested_violation_share: share(self.counts.harvested_violations, harvested),
             cold_share: share(self.counts.cold, completed),
             oom_kills: self.counts.oom_kills,
-            core_seconds_granted: cpu_granted as f64 / CORE_SECOND,
+            core_seconds_granted: cpu_granted as f64 / CORE_SECOND
+                + self.cost.starting_core_seconds,
             core_seconds_used: cpu_used as f64 / CORE_SECOND,
             mib_seconds_granted: self.cost.memory_granted as f64 / MIB_SECOND,
             mib_seconds_used: self.cost.memory_used as f64 / MIB_SECOND,
@@ -351,6 +353,7 @@ impl TelemetrySink for RunMetrics {
         let seconds = interval.until.since(interval.from).as_secs_f64();
         self.cost.instance_seconds += interval.instances * seconds;
         self.cost.idle_mib_seconds += interval.idle_mib * seconds;
+        self.cost.starting_core_seconds += interval.starting_cores * seconds;
         self.counts.instance_changes += interval.instance_changes;
     }
 }

@@ -117,6 +117,7 @@ fn view(function: u32) -> FunctionView {
         reservation: size,
         allocation: size,
         kept: None,
+        start_cpu: None,
         concurrency: 1,
         ready: none,
         busy: none,

@@ -28,6 +28,7 @@ fn view(ready: u32, in_system: f64, cpu_used_cores: f64) -> FunctionView {
         reservation: Allocation::new(1000, 512),
         allocation: Allocation::new(1000, 512),
         kept: None,
+        start_cpu: None,
         concurrency: 10,
         ready: Instances::new(ready),
         busy: Instances::new(ready),

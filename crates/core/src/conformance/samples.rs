@@ -12,6 +12,7 @@ fn function(id: u32, reservation: Allocation, ready: u32, queued: u32) -> Functi
         reservation,
         allocation: reservation,
         kept: None,
+        start_cpu: None,
         concurrency: 1,
         ready: Instances::new(ready),
         busy: Instances::new(ready / 2),

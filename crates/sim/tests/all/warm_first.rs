@@ -2,7 +2,7 @@
 
 use windfall_core::{
     Allocation, CallRecord, Decision, Duration, Episodic, FunctionId, FunctionView, Mebibytes,
-    Platform, SafeguardChain, Seed, Setting, Target, Timestamp,
+    MilliCpu, Platform, SafeguardChain, Seed, Setting, Target, Timestamp,
 };
 use windfall_sim::{Placement, Settings, Simulator};
 
@@ -127,4 +127,40 @@ fn what_a_tick_starts_counts_from_the_tick_on() {
     run.at(70);
     drop(run);
     assert!((seen.intervals[0].instances - 1.0 / 60.0).abs() < 1e-9, "{:?}", seen.intervals[0]);
+}
+
+#[test]
+fn a_start_ahead_takes_the_cpu_that_the_last_call_began_with_until_it_is_ready() {
+    let mut seen = Everything::default();
+    let grant = Some(Allocation::new(1500, 100));
+    let mut run = watched(Scripted { grant, ..Scripted::default() }, &mut seen);
+    run.at(59);
+    run.wish(1.0);
+    assert_eq!(run.at(59).start_cpu, Some(MilliCpu::new(1500)));
+    run.at(120);
+    drop(run);
+    let [first, second] = [seen.intervals[0], seen.intervals[1]];
+    // 1.5 cores for the second from 59 to 60, beside function 1, which runs on as many until 51 s.
+    assert!((first.starting_cores - 1.5 / 60.0).abs() < 1e-9, "{first:?}");
+    assert_eq!((second.starting_cores, second.granted_cores), (0.0, 0.0), "{second:?}");
+}
+
+#[test]
+fn nothing_is_started_ahead_where_running_calls_hold_the_cores() {
+    // One node of 4 cores, of which function 1 holds 3 from 10 s to 31 s.
+    let settings = Settings {
+        keep_alive: Duration::from_secs(5),
+        ..Settings::new(1, Allocation::new(4000, 4096))
+    };
+    let arrivals = vec![at(0.0, 0, work(1.0, 2.0)), at(10.0, 1, work(60.0, 3.0))];
+    let script = Script::new(vec![function(2000, 512), function(3000, 512)], arrivals);
+    let mut seen = Everything::default();
+    let simulator = Simulator::new(settings, script, Scripted::default(), &mut seen, Seed::new(1));
+    let mut run = Watched { simulator };
+    run.at(20);
+    run.wish(1.0);
+    assert_eq!(run.at(21).starting.get(), 0);
+    run.at(40);
+    run.wish(1.0);
+    assert_eq!(run.at(40).starting.get(), 1);
 }

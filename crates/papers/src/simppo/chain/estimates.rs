@@ -138,6 +138,7 @@ mod tests {
             reservation: size,
             allocation: size,
             kept: None,
+            start_cpu: None,
             concurrency: 1,
             ready: Instances::new(2),
             busy: Instances::new(2),
