@@ -50,6 +50,9 @@ pub struct WindfallScalingSettings {
     pub start_charge_seconds: f64,
     /// The same for busy functions, whose starts are few beside their calls.
     pub busy_start_charge_seconds: f64,
+    /// Price in felt waits of a core-second that a start takes, where calls are sized one by one and all functions
+    /// share the cores of a node.
+    pub core_price: f64,
     /// Gaps that the pooled prior weighs as much as; each level learns whether it is a fifth of that or four times.
     pub prior_gaps: f64,
     /// How the price follows a pool that is full.
@@ -59,7 +62,7 @@ pub struct WindfallScalingSettings {
 }
 
 impl Default for WindfallScalingSettings {
-    /// Fairness, start charge and the weight of the prior are fitted on training functions alone: see
+    /// Fairness, charges, the price of cores and the weight of the prior are fitted on training functions alone: see
     /// `experiments/scaling_frontier`.
     fn default() -> Self {
         Self {
@@ -67,6 +70,7 @@ impl Default for WindfallScalingSettings {
             fairness: 0.3,
             start_charge_seconds: 52.0,
             busy_start_charge_seconds: 30.0,
+            core_price: 0.3,
             prior_gaps: 5.0,
             shadow: ShadowLaw::default(),
             fallback_keep_alive_seconds: 600.0,

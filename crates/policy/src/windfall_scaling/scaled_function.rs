@@ -1,6 +1,6 @@
 //! One function under windfall scaling: what it costs to wait, and which instances are worth holding.
 
-use windfall_core::{Duration, FunctionView, Timestamp};
+use windfall_core::{Duration, FunctionView, MilliCpu, Timestamp};
 
 use super::WindfallScalingSettings;
 use super::gap_history::GapHistory;
@@ -163,8 +163,10 @@ impl ScaledFunction {
             ),
             false => (settings.start_charge_seconds, self.rate()),
         };
-        // The charge stands for CPU and churn, which a full pool makes no dearer.
-        let start = hold * cold + usual * charge;
+        // The charge stands for CPU and churn, which a full pool makes no dearer. Where others want the cores that a
+        // start holds they have a price of their own: two cores for a second are felt by 0.6 calls.
+        let cores = view.start_cpu.map_or(0.0, MilliCpu::cores);
+        let start = hold * cold + usual * charge + settings.core_price * cores * cold;
         // A rare function waits for its first instance; what comes after is like any other's.
         let per_hour = (3600.0 * self.rate()).max(1.0);
         let fairness =

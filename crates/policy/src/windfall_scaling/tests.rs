@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fake_tick::{function, observation};
-use windfall_core::{FunctionId, Instances, Mebibytes, PresenceStep, SafeguardChain};
+use windfall_core::{FunctionId, Instances, Mebibytes, MilliCpu, PresenceStep, SafeguardChain};
 
 /// A function behind the policy, with instances that come one second after the wish.
 struct Story {
@@ -10,6 +10,7 @@ struct Story {
     second: u64,
     instances: u32,
     kept: Option<Mebibytes>,
+    start_cpu: Option<MilliCpu>,
     whys: Vec<String>,
 }
 
@@ -21,6 +22,7 @@ impl Story {
             second: 0,
             instances: 0,
             kept: None,
+            start_cpu: None,
             whys: Vec::new(),
         }
     }
@@ -38,6 +40,7 @@ impl Story {
         let view = FunctionView {
             ready: Instances::new(self.instances.max(u32::from(!calls.is_empty()))),
             kept: self.kept,
+            start_cpu: self.start_cpu,
             presence: steps.collect(),
             arrivals: calls.len() as u32,
             mean_run: (!calls.is_empty()).then_some(Duration::from_millis(500)),
@@ -93,6 +96,17 @@ fn memory_is_priced_by_what_an_idle_instance_keeps() {
     let mut small = Story { kept: Some(Mebibytes::new(1)), ..Story::new(1e-2) };
     let (held, warm) = small.timer();
     assert!(warm && held < 60, "{held} of 300 ticks");
+}
+
+#[test]
+fn an_instance_whose_start_takes_cores_is_held_where_another_is_started_again() {
+    // 16 MiB at 1e-4: a minute costs 0.096 felt waits, a start 0.085, and 0.6 more if it takes two cores for a second.
+    let keeps = Some(Mebibytes::new(16));
+    let (held, warm) = Story { kept: keeps, ..Story::new(1e-4) }.timer();
+    assert!(warm && held < 60, "{held} of 300 ticks");
+    let start_cpu = Some(MilliCpu::new(2000));
+    let (held, warm) = Story { kept: keeps, start_cpu, ..Story::new(1e-4) }.timer();
+    assert!(warm && held == 300, "{held} of 300 ticks");
 }
 
 #[test]
