@@ -8,6 +8,7 @@
 //!          └────────────► MiB-seconds
 //! ```
 
+pub mod alone;
 pub mod arrivals_oracle;
 pub mod bootstrap;
 pub mod dials;
@@ -16,6 +17,8 @@ pub mod measure;
 pub mod minute_oracle;
 pub mod pages;
 pub mod ratios;
+pub mod tables;
+pub mod texts;
 mod trades;
 pub mod worlds;
 

@@ -8,11 +8,14 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use serde::Serialize;
+use windfall_scenario::frontier::alone::{OverAlone, over_alone};
 use windfall_scenario::frontier::dials::{
     Family, pair_families, scaling_families, sizing_families,
 };
-use windfall_scenario::frontier::pages::{dial, document, to_text};
+use windfall_scenario::frontier::pages::document;
 use windfall_scenario::frontier::ratios::{Ratio, ratios};
+use windfall_scenario::frontier::tables::dial;
+use windfall_scenario::frontier::texts::{to_csv, to_markdown, to_text};
 use windfall_scenario::frontier::worlds::World;
 use windfall_scenario::frontier::{
     Frontier, FrontierPoint, FrontierResult, FrontierWatcher, OraclePoint, Question,
@@ -88,6 +91,8 @@ struct Results<'a> {
     world: &'a str,
     points: &'a [FrontierPoint],
     ratios: &'a [Ratio],
+    /// Both decision points together over each alone; empty where only one is asked for.
+    alone: Vec<OverAlone>,
     oracle: &'a [OraclePoint],
     report: String,
 }
@@ -130,13 +135,16 @@ fn deliver(
         world: &scenario.name,
         points: &result.points,
         ratios,
+        alone: over_alone(&result.points),
         oracle: &result.oracle,
         report: report.display().to_string(),
     };
     write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(&results)?)?;
     match format {
         Format::Json => print_json(&results),
-        Format::Text | Format::Csv | Format::Markdown => {
+        Format::Csv => print(&to_csv(&result.points)),
+        Format::Markdown => print(&to_markdown(question, result, ratios)),
+        Format::Text => {
             let text = to_text(question, result, ratios);
             print(&format!("{text}\nreport: {}", report.display()))
         }

@@ -75,6 +75,8 @@ const WHOLE_DIALS: &[&str] = &["range_minutes"];
 
 /// The prices at which ours is shown.
 pub const PRICES: [f64; 5] = [3e-6, 1e-5, 3e-5, 1e-4, 3e-4];
+/// The same beside sizing, where an instance keeps less and a start takes cores from others.
+pub const PRICES_BESIDE_SIZING: [f64; 4] = [2e-6, 5e-6, 1e-5, 3e-5];
 
 const KPA_MANIFEST: &str =
     "kind: ConfigMap\ndata:\n  container-concurrency-target-percentage: \"DIAL\"\n";
@@ -172,7 +174,8 @@ pub fn pair_families() -> Vec<Family> {
         &[10.0, 60.0, 300.0, 600.0, 1200.0, 3600.0],
     );
     let hybrid = Family::new("hybrid-histogram", "range_minutes", &[10.0, 60.0, 240.0]);
-    let ours = windfall("windfall-scaling", &[]);
+    let ours =
+        Family { values: PRICES_BESIDE_SIZING.to_vec(), ..windfall("windfall-scaling", &[]) };
     let incumbents = ["fixed", "histogram", "libra"];
     let mut families: Vec<Family> = incumbents
         .iter()

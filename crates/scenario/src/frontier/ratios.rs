@@ -152,15 +152,25 @@ fn changes_over(ours: &[&FrontierPoint], hybrid: &[&FrontierPoint]) -> Option<f6
 }
 
 fn geometric_mean(ratios: &[Option<f64>]) -> Option<f64> {
-    let known: Vec<f64> = ratios.iter().flatten().map(|ratio| ratio.ln()).collect();
-    (!known.is_empty()).then(|| (known.iter().sum::<f64>() / known.len() as f64).exp())
+    let known: Vec<f64> = ratios.iter().flatten().copied().collect();
+    (!known.is_empty()).then(|| geometric_mean_of(&known))
+}
+
+/// Of at least one value, all above zero.
+pub(super) fn geometric_mean_of(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn point(policy: &str, seed: u64, mib_seconds: f64, slow_share: f64) -> FrontierPoint {
+    pub(in super::super) fn point(
+        policy: &str,
+        seed: u64,
+        mib_seconds: f64,
+        slow_share: f64,
+    ) -> FrontierPoint {
         FrontierPoint {
             policy: policy.to_owned(),
             dial: mib_seconds,

@@ -1,7 +1,7 @@
 //! What each question shows: columns of its two tables, and its charts.
 
-use super::pages::Setting;
 use super::ratios::Ratio;
+use super::tables::Setting;
 use super::{FrontierPoint, FrontierResult, Question};
 
 /// One column of the table of settings: its head, its value, and how many decimals are told.
@@ -31,7 +31,7 @@ const SLOW_PER_FUNCTION: SettingColumn = SettingColumn {
 };
 const BOUNDED_P99: SettingColumn = SettingColumn {
     head: "bounded p99",
-    of: |setting, _| setting.mean(|point| point.bounded_slowdown_p99),
+    of: |setting, _| setting.geometric_mean(|point| point.bounded_slowdown_p99),
     decimals: 2,
 };
 const MIB_S_PER_CALL: SettingColumn = SettingColumn {
@@ -62,7 +62,7 @@ const CHANGES_PER_HOUR: SettingColumn = SettingColumn {
 };
 const P99: SettingColumn = SettingColumn {
     head: "p99",
-    of: |setting, _| setting.mean(|point| point.slowdown_p99),
+    of: |setting, _| setting.geometric_mean(|point| point.slowdown_p99),
     decimals: 2,
 };
 const CORE_S: SettingColumn = SettingColumn {
@@ -217,7 +217,9 @@ impl Question {
             Self::Scaling => {
                 "The oracle knows all arrivals and nobody waits; a policy that lets calls queue can hold less."
             }
-            Self::Sizing { .. } | Self::Together { .. } => "Means over the seeds.",
+            Self::Sizing { .. } | Self::Together { .. } => {
+                "Means over the seeds, geometric ones of p99, whose seeds lie orders of magnitude apart."
+            }
         }
     }
 
