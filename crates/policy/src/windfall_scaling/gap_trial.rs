@@ -69,6 +69,11 @@ impl GapTrial {
         chances
     }
 
+    /// Takes in the gap that came, where only its length matters.
+    pub fn see(&mut self, gap: &LevelGap) {
+        self.history.push(gap.seconds());
+    }
+
     /// Learns the gap that came, and who foretold it; `prior` is what was believed before.
     pub fn learn(&mut self, gap: &LevelGap, prior: &[f32], belief: f64) {
         self.history.learn(gap.seconds(), prior, belief as f32);
