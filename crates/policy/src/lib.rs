@@ -73,7 +73,10 @@ pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
 pub use shabari::{Shabari, ShabariSettings};
 pub use windfall_core::QuantileWindow;
-pub use windfall_scaling::{GapCounts, ShadowLaw, WindfallScaling, WindfallScalingSettings};
+pub use windfall_scaling::{
+    GapCounts, GapOutcome, GapReplay, GapStakes, GapTables, GapTrial, LevelGap, ShadowLaw,
+    WindfallScaling, WindfallScalingSettings,
+};
 pub use windfall_sizing::{SlackDials, WindfallSizing, WindfallSizingSettings};
 
 /// The policy that the guide builds, compiled and run as it is printed there.

@@ -16,7 +16,10 @@ mod blend;
 mod gap_bins;
 mod gap_history;
 mod gap_prior;
+mod gap_replay;
+mod gap_trial;
 mod headroom;
+mod level_gap;
 mod level_plan;
 mod prior_fit;
 mod scaled_function;
@@ -34,6 +37,9 @@ use self::scaled_function::{Reasons, ScaledFunction, Shared, Want};
 use self::shadow_price::ShadowPrice;
 use crate::per_function::PerFunction;
 
+pub use self::gap_replay::{GapOutcome, GapReplay, GapStakes};
+pub use self::gap_trial::{GapTables, GapTrial};
+pub use self::level_gap::LevelGap;
 pub use self::prior_fit::GapCounts;
 pub use self::shadow_price::ShadowLaw;
 

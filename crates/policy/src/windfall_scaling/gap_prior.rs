@@ -38,7 +38,8 @@ pub(crate) fn class_of(level: usize, history: &GapHistory) -> usize {
     kind + 1 + 2 * step + usize::from(is_regular(recent))
 }
 
-fn is_regular(recent: &[f32]) -> bool {
+/// Whether the last three lie within 10 % and a second of each other.
+pub(crate) fn is_regular(recent: &[f32]) -> bool {
     let Some(last) = recent.len().checked_sub(3).map(|from| &recent[from..]) else { return false };
     let (low, high) = last.iter().fold((f32::MAX, 0.0f32), |(l, h), x| (l.min(*x), h.max(*x)));
     high - low <= 0.1 * low + 1.0

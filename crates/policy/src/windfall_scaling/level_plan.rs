@@ -89,12 +89,17 @@ impl Programme {
         costs: Costs,
     ) -> LevelPlan {
         history.chances(prior, belief, &mut self.chances);
+        self.best(&self.chances, costs)
+    }
+
+    /// The best plan for gaps that end in each bin with this chance.
+    pub(crate) fn best(&self, chances: &[f32], costs: Costs) -> LevelPlan {
         let Costs { hold, start, miss } = costs;
         let mut plan = LevelPlan::default();
         let (mut warm, mut cold) = (0.0f32, 0.0f32);
-        let mut rest = self.chances[TAIL];
+        let mut rest = chances[TAIL];
         for bin in (0..TAIL).rev() {
-            let here = self.chances[bin];
+            let here = chances[bin];
             rest += here;
             let hazard = if rest > 0.0 { here / rest } else { 0.0 };
             let stays = 1.0 - hazard;

@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 use windfall_core::{Duration, Timestamp};
 
-use super::gap_bins::{BINS, TAIL, bin_of};
+use super::gap_bins::{BINS, TAIL};
 use super::gap_history::GapHistory;
 use super::gap_prior::{CLASSES, class_of};
-use crate::level_track::LevelTrack;
+use super::level_gap::LevelGap;
 
 /// Gaps by class and bin: those that ended, and those that the end of the data cut off.
 #[derive(Clone, Debug)]
@@ -28,27 +28,17 @@ impl Default for GapCounts {
 }
 
 impl GapCounts {
-    /// Counts the gaps of one function, whose calls come at these moments and run so long, until `end`. Nobody
-    /// waits: what is fitted are the gaps of the function, not of a policy.
+    /// Counts the gaps of one function, whose calls come at these moments and run so long, until `end`.
     pub fn count(&mut self, calls: &[(Timestamp, Duration)], end: Timestamp) {
-        let mut steps: Vec<(Timestamp, bool)> =
-            calls.iter().flat_map(|&(at, run)| [(at, true), (at + run, false)]).collect();
-        steps.sort_unstable();
-        let (mut track, mut present) = (LevelTrack::default(), 0usize);
         let mut histories: Vec<GapHistory> = Vec::new();
-        for (at, comes) in steps.into_iter().take_while(|(at, _)| *at <= end) {
-            present = if comes { present + 1 } else { present.saturating_sub(1) };
-            track.step(at, present, &mut |gap| {
-                let history = &mut histories[gap.level];
-                self.ended[class_of(gap.level, history)][bin_of(gap.seconds)] += 1.0;
-                history.push(gap.seconds);
-            });
-            histories.resize_with(track.levels.len(), GapHistory::default);
-        }
-        for (level, times) in track.levels.iter().enumerate().filter(|(_, times)| !times.is_needed)
-        {
-            let class = class_of(level, &histories[level]);
-            self.cut[class][bin_of(times.age(level, end))] += 1.0;
+        for gap in LevelGap::all_of(calls, end) {
+            if histories.len() <= gap.level {
+                histories.resize_with(gap.level + 1, GapHistory::default);
+            }
+            let history = &mut histories[gap.level];
+            let counts = if gap.is_cut { &mut self.cut } else { &mut self.ended };
+            counts[class_of(gap.level, history)][gap.bin()] += 1.0;
+            history.push(gap.seconds());
         }
     }
 

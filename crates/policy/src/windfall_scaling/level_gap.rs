@@ -1,0 +1,79 @@
+//! Gaps of a function's levels, cut out of its calls after the fact: for fitting and for judging.
+
+use windfall_core::{Duration, Timestamp};
+
+use super::gap_bins::{BINS, bin_of};
+use crate::level_track::{LevelTimes, LevelTrack};
+
+/// A time in which a level was not needed, and what came before on the same clock.
+///
+/// ```text
+///   level 0   need ████████ released ......... next need       from = need
+///   others    need ████████ released ......... next need       from = released
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelGap {
+    /// Of which level: 0 is the first instance.
+    pub level: usize,
+    /// When its clock began: at the need for level 0, at the release for others.
+    pub from: Timestamp,
+    /// Since when the instance is idle.
+    pub released: Timestamp,
+    /// When the level was needed again, or when the data ended.
+    pub until: Timestamp,
+    /// Whether the end of the data cut it off.
+    pub is_cut: bool,
+}
+
+impl LevelGap {
+    /// In how many bins lengths are told apart; the last one is for all beyond four hours.
+    pub const BINS: usize = BINS;
+
+    /// All gaps of one function, whose calls come at these moments and run so long, until `end`: in order of their ends,
+    /// those that are cut off last. Nobody waits: these are the gaps of the function, not of a policy.
+    pub fn all_of(calls: &[(Timestamp, Duration)], end: Timestamp) -> Vec<Self> {
+        let mut steps: Vec<(Timestamp, bool)> =
+            calls.iter().flat_map(|&(at, run)| [(at, true), (at + run, false)]).collect();
+        steps.sort_unstable();
+        let (mut track, mut present) = (LevelTrack::default(), 0usize);
+        let mut gaps = Vec::new();
+        for (at, comes) in steps.into_iter().take_while(|(at, _)| *at <= end) {
+            present = if comes { present + 1 } else { present.saturating_sub(1) };
+            let ending = track.needed()..present.min(track.levels.len());
+            gaps.extend(ending.map(|level| Self::of(level, track.levels[level], at, false)));
+            track.step(at, present, &mut |_| {});
+        }
+        let idle = track.levels.iter().enumerate().filter(|(_, times)| !times.is_needed);
+        gaps.extend(idle.map(|(level, times)| Self::of(level, *times, end, true)));
+        gaps
+    }
+
+    fn of(level: usize, times: LevelTimes, until: Timestamp, is_cut: bool) -> Self {
+        let released = times.released_at;
+        let from = if level == 0 { times.needed_at } else { released };
+        Self { level, from, released, until, is_cut }
+    }
+
+    /// How long it was.
+    pub fn seconds(&self) -> f64 {
+        self.until.since(self.from).as_secs_f64()
+    }
+
+    /// The bin of its length.
+    pub fn bin(&self) -> usize {
+        bin_of(self.seconds())
+    }
+}
+
+#[test]
+fn gaps_end_with_a_need_or_with_the_data() {
+    let (second, run) = (Timestamp::from_secs, Duration::from_secs);
+    // Level 1 is needed from 2 to 5 s and from 61 to 62 s, level 0 from 0 to 8 s and from 60 to 62 s.
+    let calls = [(0, 8), (2, 3), (60, 2), (61, 1)].map(|(at, long)| (second(at), run(long)));
+    let gaps = LevelGap::all_of(&calls, second(100));
+    let told: Vec<_> =
+        gaps.iter().map(|gap| (gap.level, gap.seconds().round(), gap.is_cut)).collect();
+    assert_eq!(told, [(0, 60.0, false), (1, 56.0, false), (0, 40.0, true), (1, 38.0, true)]);
+    assert_eq!(gaps[0].released, second(8), "level 0 is idle later than its clock begins");
+    assert_eq!(gaps[1].released, gaps[1].from);
+}
