@@ -13,6 +13,7 @@
 //! start an instance whatever was decided here, so that a wrong forecast costs a cold start and no more.
 
 mod blend;
+mod felt;
 mod gap_bins;
 mod gap_history;
 mod gap_prior;

@@ -13,6 +13,7 @@
 use windfall_core::{Duration, Timestamp};
 
 use super::WindfallScalingSettings;
+use super::felt::{felt, rarity};
 use super::level_gap::LevelGap;
 use super::level_plan::{Costs, LevelPlan, Programme};
 
@@ -45,15 +46,14 @@ impl GapStakes {
     /// another instance ends sooner less.
     fn felt(&self, level: usize, wait: f64) -> f64 {
         let wait = if level == 0 { wait } else { wait.min(self.run_seconds / level as f64) };
-        (wait / (0.1 * self.run_seconds.max(0.1))).min(1.0)
+        felt(wait, self.run_seconds)
     }
 
     fn costs(&self, level: usize, settings: &WindfallScalingSettings) -> Costs {
         let (hold, cold) = (settings.price * self.memory_mib, self.cold_start_seconds);
         let start = hold * (cold + settings.start_charge_seconds);
-        let per_hour = (3600.0 * self.calls_per_second).max(1.0);
         let fairness =
-            if level == 0 { (1.0 + 60.0 / per_hour).powf(settings.fairness) } else { 1.0 };
+            if level == 0 { rarity(self.calls_per_second, settings.fairness) } else { 1.0 };
         let misses = 1.0 + cold * self.calls_per_second;
         let miss = self.felt(level, cold) * fairness * misses + start;
         Costs { hold: hold as f32, start: start as f32, miss: miss as f32 }

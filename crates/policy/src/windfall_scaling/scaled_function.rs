@@ -3,6 +3,7 @@
 use windfall_core::{Duration, FunctionView, MilliCpu, Timestamp};
 
 use super::WindfallScalingSettings;
+use super::felt::{felt, rarity};
 use super::gap_history::GapHistory;
 use super::gap_prior::{GapPrior, class_of};
 use super::headroom::{Headroom, Stakes};
@@ -144,7 +145,7 @@ impl ScaledFunction {
         let others = level as f64 * f64::from(view.concurrency.max(1));
         // Where every call brings its own instance none waits for another to end.
         let wait = if level == 0 || view.sizes_calls() { cold } else { cold.min(run / others) };
-        (wait / (0.1 * run.max(0.1))).min(1.0)
+        felt(wait, run)
     }
 
     /// What things cost at `level`, in felt waits.
@@ -168,9 +169,7 @@ impl ScaledFunction {
         let cores = view.start_cpu.map_or(0.0, MilliCpu::cores);
         let start = hold * cold + usual * charge + settings.core_price * cores * cold;
         // A rare function waits for its first instance; what comes after is like any other's.
-        let per_hour = (3600.0 * self.rate()).max(1.0);
-        let fairness =
-            if level == 0 { (1.0 + 60.0 / per_hour).powf(settings.fairness) } else { 1.0 };
+        let fairness = if level == 0 { rarity(self.rate(), settings.fairness) } else { 1.0 };
         let misses = 1.0 + cold * missed;
         let miss = self.felt(level, view) * fairness * misses + start;
         Costs { hold: hold as f32, start: start as f32, miss: miss as f32 }
