@@ -59,7 +59,7 @@ pub fn document(
 
 fn curves(question: Question, result: &FrontierResult) -> Section {
     let mut settings = settings(result);
-    // The first colours are the strong ones, and ours is what the page is about.
+    // In the legend ours comes first: it is what the page is about.
     settings.sort_by_key(Setting::is_incumbent);
     let charts = question.charts().iter().map(|trade| chart(trade, &settings));
     Section::new(

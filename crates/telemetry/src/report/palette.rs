@@ -22,8 +22,8 @@ pub(crate) struct Sign {
     hollow: bool,
 }
 
-/// The learned policies carry the strongest colours, the references the calm ones.
-const KNOWN: [(&str, u8, u8); 16] = [
+/// Ours and the learned policies carry the strongest colours, the references the calm ones.
+const KNOWN: [(&str, u8, u8); 18] = [
     ("fixed", 0, 0),
     ("safeguard-random", 3, 1),
     ("histogram", 1, 2),
@@ -40,6 +40,8 @@ const KNOWN: [(&str, u8, u8); 16] = [
     ("dqn", 5, 3),
     ("bandit", 7, 0),
     ("windfall", 6, 0),
+    ("windfall-scaling", 6, 2),
+    ("windfall+windfall-scaling", 6, 3),
 ];
 
 /// The signs of all policies of a report, by name.
