@@ -9,7 +9,7 @@
 use serde::Serialize;
 
 use super::FrontierPoint;
-use super::ratios::geometric_mean_of;
+use super::ratios::{geometric_mean_of, least};
 use super::tables::dial;
 
 const TOGETHER: &str = "windfall+windfall-scaling";
@@ -111,10 +111,9 @@ fn compared(
         return None;
     }
     let ratio = |of: fn(&FrontierPoint) -> f64| {
-        // Half a call stands for none.
-        let least = |point: &FrontierPoint| of(point).max(0.5 / point.calls.max(1) as f64);
+        let known = |point: &FrontierPoint| of(point).max(least(point));
         let by_seed: Vec<f64> =
-            ours.iter().zip(&theirs).map(|(a, b)| least(a) / least(b)).collect();
+            ours.iter().zip(&theirs).map(|(a, b)| known(a) / known(b)).collect();
         PairedRatio { mean: geometric_mean_of(&by_seed), by_seed }
     };
     Some(OverAlone {

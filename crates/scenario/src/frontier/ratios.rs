@@ -81,7 +81,7 @@ const HYBRID: &str = "hybrid-histogram";
 const HYBRID_RANGE: f64 = 60.0;
 
 /// Half a call stands for none.
-fn least(point: &FrontierPoint) -> f64 {
+pub(super) fn least(point: &FrontierPoint) -> f64 {
     0.5 / point.calls.max(1) as f64
 }
 

@@ -29,11 +29,15 @@ impl Setting<'_> {
     }
 
     pub(super) fn range(&self, of: fn(&FrontierPoint) -> f64) -> (f64, f64) {
-        let values = self.points.iter().map(|point| of(point));
-        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (low.min(value), high.max(value))
-        })
+        range(self.points.iter().map(|point| of(point)))
     }
+}
+
+/// The least and the largest of them.
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    })
 }
 
 pub(super) fn settings(result: &FrontierResult) -> Vec<Setting<'_>> {
@@ -91,10 +95,7 @@ pub(super) fn alone_of(rows: &[OverAlone]) -> Table {
     let mut table = Table::new(["price", "over", ""].into_iter().chain(heads));
     for row in rows {
         let cells = row.columns().map(|(_, ratio)| {
-            let (low, high) =
-                ratio.by_seed.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &value| {
-                    (low.min(value), high.max(value))
-                });
+            let (low, high) = range(ratio.by_seed.iter().copied());
             Cell {
                 small: format!("{low:.2} to {high:.2}"),
                 worse: ratio.mean > 1.0,
