@@ -14,7 +14,8 @@ use windfall_scenario::sweep::{Journal, Sweep, Watcher};
 use windfall_scenario::{Scenario, SweepResult};
 use windfall_telemetry::report::{ReportContext, comparison_report};
 use windfall_telemetry::{
-    Comparison, JournalKinds, JournalWriter, RunDetail, RunLabel, RunManifest, RunSummary,
+    Comparison, FunctionCosts, JournalKinds, JournalWriter, RunDetail, RunLabel, RunManifest,
+    RunSummary,
 };
 
 use crate::arguments::{Format, WorldArguments, load, seeds, threads};
@@ -67,6 +68,9 @@ pub(crate) struct Results {
     pub(crate) context: ReportContext,
     pub(crate) rows: Vec<RunSummary>,
     pub(crate) details: Vec<RunDetail>,
+    /// What each function held in each run.
+    #[serde(default)]
+    pub(crate) costs: Vec<FunctionCosts>,
 }
 
 /// The policy that all others are paired with.
@@ -89,7 +93,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         directory(&out)?;
     }
     let threads = arguments.threads.unwrap_or_else(all_threads);
-    let SweepResult { rows, details } = Sweep { scenario: &scenario, threads }.play(&watcher)?;
+    let SweepResult { rows, details, costs } =
+        Sweep { scenario: &scenario, threads }.play(&watcher)?;
     watcher.bar.finish_and_clear();
 
     let context = ReportContext {
@@ -98,11 +103,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: serde_json::to_value(&scenario)?,
     };
-    let comparison = Comparison::new(rows.clone(), BASELINE);
+    let comparison = Comparison::with_functions(rows.clone(), &costs, BASELINE);
     directory(&out)?;
     let report = out.join("report.html");
     write_whole(&report, &comparison_report(&context, &comparison, &details))?;
-    let results = Results { context, rows, details };
+    let results = Results { context, rows, details, costs };
     write_whole(&out.join("results.json"), &serde_json::to_string(&results)?)?;
     show(&comparison, arguments.format, &report.display().to_string())?;
     Ok(ExitCode::SUCCESS)
