@@ -8,6 +8,8 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use serde::Serialize;
+use windfall_registry::is_known;
+use windfall_scenario::Scenario;
 use windfall_scenario::frontier::alone::{OverAlone, over_alone};
 use windfall_scenario::frontier::dials::{
     Family, pair_families, scaling_families, sizing_families,
@@ -20,7 +22,6 @@ use windfall_scenario::frontier::worlds::World;
 use windfall_scenario::frontier::{
     Frontier, FrontierPoint, FrontierResult, FrontierWatcher, OraclePoint, Question,
 };
-use windfall_scenario::{Scenario, is_known};
 use windfall_telemetry::report::ReportContext;
 use windfall_trace::Source;
 
