@@ -2,13 +2,9 @@
 //! a run plays one policy on one load and seed; a sweep plays them all, in parallel and in a fixed order.
 
 pub mod cluster;
-pub mod faasrm_training;
-pub mod frontier;
-pub mod honest_sizing;
 pub mod run;
 pub mod settings;
 pub mod sweep;
-pub mod windfall_training;
 
 pub use cluster::size_cluster;
 pub use run::{Run, RunError, RunOutput};

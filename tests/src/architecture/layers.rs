@@ -37,10 +37,25 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
             "sim",
             "rl",
+            "registry",
+        ],
+    ),
+    (
+        "windfall-studies",
+        &[
+            "core",
+            "trace",
+            "policy",
+            "autoscalers",
+            "control",
+            "telemetry",
+            "sim",
+            "rl",
             "agents",
             "registry",
             "env",
             "papers",
+            "scenario",
         ],
     ),
     (
@@ -73,6 +88,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "papers",
             "registry",
             "scenario",
+            "studies",
             "platforms",
             "daemon",
         ],
@@ -84,7 +100,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Crates that read no clock, open no socket and iterate over nothing in hash order.
 ///
-/// `scenario` is one of them although it uses all cores: rayon's results are collected in index
+/// `scenario` and `studies` are among them although they use all cores: rayon's results are collected in index
 /// order, and threads of our own stay banned there as everywhere below.
 const PURE: &[&str] = &[
     "core",
@@ -100,6 +116,7 @@ const PURE: &[&str] = &[
     "env",
     "papers",
     "scenario",
+    "studies",
 ];
 
 /// Outside crates that only some of ours may name.
@@ -112,7 +129,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("indicatif", &["cli"]),
     ("kube", &["platforms"]),
     // Parallel work must be collected in a fixed order: where experiments are repeated by the hundred.
-    ("rayon", &["papers", "rl", "scenario"]),
+    ("rayon", &["papers", "rl", "scenario", "studies"]),
     ("tokio", &["platforms", "daemon", "cli"]),
 ];
 

@@ -22,9 +22,9 @@ use windfall_rl::random::Draw;
 use windfall_telemetry::RunSummary;
 use windfall_trace::Source;
 
-use crate::run::{NoJournal, Run, RunError, reserved};
-use crate::settings::Scenario;
 use windfall_registry::checkpoint_policy::behind_its_safeguard;
+use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
+use windfall_scenario::settings::Scenario;
 
 /// How the agent is trained.
 #[derive(Clone, Debug, Serialize)]

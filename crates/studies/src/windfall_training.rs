@@ -34,8 +34,8 @@ use windfall_trace::Source;
 use windfall_agents::windfall_dials::{self as dials, DIALS, Dial};
 
 use crate::honest_sizing::HEURISTICS;
-use crate::run::{NoJournal, Run, RunError, reserved};
-use crate::settings::Scenario;
+use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
+use windfall_scenario::settings::Scenario;
 
 /// Violations among harvested calls that cost nothing.
 const FREE_VIOLATIONS: f64 = 0.0003;
