@@ -1,7 +1,7 @@
 //! Fits the pooled gap tables of windfall scaling on functions that are set aside for it, and prints them:
 //!
 //! ```text
-//! cargo run --profile quick -p windfall-scenario --example fit_gap_prior > crates/policy/params/gap_prior.txt
+//! cargo run --profile quick -p windfall-studies --example fit_gap_prior > crates/policy/params/gap_prior.txt
 //! ```
 //!
 //! The functions are those of `--world sparse-train`, uniform and bursty inside the minute.
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use windfall_core::{Duration, Seed, Timestamp};
 use windfall_policy::GapCounts;
-use windfall_scenario::frontier::Question;
-use windfall_scenario::frontier::worlds::World;
+use windfall_studies::frontier::Question;
+use windfall_studies::frontier::worlds::World;
 use windfall_trace::Source;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

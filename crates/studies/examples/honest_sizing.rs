@@ -1,6 +1,6 @@
 //! The honest benchmark of per-call sizing, as a table.
 //!
-//! `cargo run --profile quick -p windfall-scenario --example honest_sizing -- --trace FOLDER`
+//! `cargo run --profile quick -p windfall-studies --example honest_sizing -- --trace FOLDER`
 //!
 //! `--train` plays the training half instead (for tuning), `--set TOML` changes dials of `windfall`, or of `--of`,
 //! `--policies`, `--loads`, `--seeds`, `--minutes` restrict what is played.
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use windfall_scenario::honest_sizing::HonestSizing;
 use windfall_scenario::sweep::Watcher;
 use windfall_scenario::{Scenario, Sweep};
+use windfall_studies::honest_sizing::HonestSizing;
 use windfall_telemetry::Comparison;
 
 struct Nobody;

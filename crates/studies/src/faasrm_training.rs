@@ -12,19 +12,19 @@
 use std::sync::{Arc, PoisonError};
 
 use serde::Serialize;
+use windfall_agents::faasrm::ScoreAgent;
+use windfall_agents::faasrm::score_ppo::{Sample, ScorePpo, ScorePpoSettings};
+use windfall_agents::faasrm::sizing::{FaasrmSizing, Lessons, empty_checkpoint};
 use windfall_core::Seed;
-use windfall_papers::faasrm::ScoreAgent;
-use windfall_papers::faasrm::score_ppo::{Sample, ScorePpo, ScorePpoSettings};
-use windfall_papers::faasrm::sizing::{FaasrmSizing, Lessons, empty_checkpoint};
 use windfall_rl::Checkpoint;
 use windfall_rl::parallel::Workers;
 use windfall_rl::random::Draw;
 use windfall_telemetry::RunSummary;
 use windfall_trace::Source;
 
-use crate::checkpoint_policy::behind_its_safeguard;
-use crate::run::{NoJournal, Run, RunError, reserved};
-use crate::settings::Scenario;
+use windfall_registry::checkpoint_policy::behind_its_safeguard;
+use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
+use windfall_scenario::settings::Scenario;
 
 /// How the agent is trained.
 #[derive(Clone, Debug, Serialize)]

@@ -2,9 +2,9 @@
 //! whether what was learned is better than what is shipped:
 //!
 //! ```text
-//! cargo run --profile quick -p windfall-scenario --example learn_shadow_price -- [KEY=VALUE]...
-//! cargo run --profile quick -p windfall-scenario --example learn_shadow_price -- seed=1 generations=7 population=12 prices=3e-5
-//! cargo run --profile quick -p windfall-scenario --example learn_shadow_price -- generations=0 law=0.9,0.02,0.005,1,5
+//! cargo run --profile quick -p windfall-studies --example learn_shadow_price -- [KEY=VALUE]...
+//! cargo run --profile quick -p windfall-studies --example learn_shadow_price -- seed=1 generations=7 population=12 prices=3e-5
+//! cargo run --profile quick -p windfall-studies --example learn_shadow_price -- generations=0 law=0.9,0.02,0.005,1,5
 //! ```
 //!
 //! The cross-entropy method: draw laws from a Gaussian, keep the quarter with the fewest slow calls, fit the Gaussian
@@ -28,9 +28,9 @@ use windfall_core::{Duration, Seed};
 use windfall_policy::ShadowLaw;
 use windfall_rl::random::Draw;
 use windfall_scenario::Scenario;
-use windfall_scenario::frontier::dials::{Family, windfall};
-use windfall_scenario::frontier::worlds::World;
-use windfall_scenario::frontier::{Frontier, FrontierPoint, FrontierWatcher, Question};
+use windfall_studies::frontier::dials::{Family, windfall};
+use windfall_studies::frontier::worlds::World;
+use windfall_studies::frontier::{Frontier, FrontierPoint, FrontierWatcher, Question};
 use windfall_trace::Source;
 
 type Failure = Box<dyn std::error::Error>;

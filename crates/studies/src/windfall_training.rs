@@ -21,23 +21,21 @@
 //! margins, experience) is not stored: it is learned anew from every function's own calls, and the same file
 //! serves functions it has never seen.
 
-mod dials;
-
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use serde::Serialize;
 use windfall_core::{Duration, Seed};
 use windfall_policy::WindfallSizingSettings;
-use windfall_rl::{Checkpoint, CheckpointError};
+use windfall_rl::Checkpoint;
 use windfall_telemetry::RunSummary;
 use windfall_trace::Source;
 
-pub use dials::{DIALS, Dial, KIND};
+use windfall_agents::windfall_dials::{self as dials, DIALS, Dial};
 
 use crate::honest_sizing::HEURISTICS;
-use crate::run::{NoJournal, Run, RunError, reserved};
-use crate::settings::Scenario;
+use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
+use windfall_scenario::settings::Scenario;
 
 /// Violations among harvested calls that cost nothing.
 const FREE_VIOLATIONS: f64 = 0.0003;
@@ -226,11 +224,6 @@ fn cost_of(row: &RunSummary, rival_p99: f64) -> f64 {
     let slower = (row.slowdown_p99 / rival_p99).ln().clamp(0.0, MOST_SLOWER);
     let broken = (row.harvested_violation_share / FREE_VIOLATIONS - 1.0).max(0.0);
     granted + 0.02 * waiting + BROKEN_P99 * slower + 0.1 * broken
-}
-
-/// The dials in a checkpoint of kind [`KIND`], on top of the defaults.
-pub fn settings_from(checkpoint: &Checkpoint) -> Result<WindfallSizingSettings, CheckpointError> {
-    dials::settings_from(checkpoint)
 }
 
 #[cfg(test)]

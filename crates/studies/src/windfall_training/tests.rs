@@ -62,12 +62,12 @@ fn a_file_gives_the_same_dials_back_and_others_are_refused() {
     settings.slack.beta = 0.1 / 30.0;
     let checkpoint = dials::checkpoint(&settings, 1, 0);
     let again = Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap();
-    assert_eq!(settings_from(&again).unwrap(), settings);
+    assert_eq!(dials::settings_from(&again).unwrap(), settings);
 
     let refused = |values: Vec<f64>| {
         let mut odd = checkpoint.clone();
         odd.tensors.insert("dials".into(), Tensor::F64(values));
-        settings_from(&odd).unwrap_err().to_string()
+        dials::settings_from(&odd).unwrap_err().to_string()
     };
     assert!(refused(vec![0.01]).starts_with("number of dials is 1"));
     let mut values: Vec<f64> = DIALS.iter().map(|dial| dial.low).collect();

@@ -21,7 +21,7 @@ use windfall_policy::{
 
 use crate::checkpoint_policy::trained_faasrm;
 
-pub(crate) use incumbents::read_manifest;
+pub use incumbents::read_manifest;
 
 /// Settings of one policy as written in a scenario, or nothing for its defaults.
 pub type PolicyTable = Option<toml::Table>;

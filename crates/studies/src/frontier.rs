@@ -31,9 +31,9 @@ use windfall_trace::Needs;
 use self::arrivals_oracle::OracleCost;
 use self::dials::Family;
 use self::measure::{FunctionShare, InstanceMeasure};
-use crate::cluster::size_cluster;
-use crate::run::{Run, RunError, Watching, reserved};
-use crate::settings::Scenario;
+use windfall_scenario::cluster::size_cluster;
+use windfall_scenario::run::{Run, RunError, Watching, reserved};
+use windfall_scenario::settings::Scenario;
 
 /// Which trade is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]

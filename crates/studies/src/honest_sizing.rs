@@ -18,8 +18,8 @@ use std::path::PathBuf;
 use windfall_telemetry::{Comparison, RunDetail, RunSummary};
 use windfall_trace::{AzureLikeSettings, Fold, ReadOptions, Source};
 
-use crate::settings::Scenario;
-use crate::sweep::{Sweep, SweepError, Watcher};
+use windfall_scenario::settings::Scenario;
+use windfall_scenario::sweep::{Sweep, SweepError, Watcher};
 
 pub use ablation::{IDEAS, Idea};
 pub use verdict::{Bar, GapClosed};

@@ -53,7 +53,7 @@ dials! {
 }
 
 /// Where a search from scratch begins: round numbers, in the middle of each range or near it.
-pub(super) fn scratch() -> WindfallSizingSettings {
+pub fn scratch() -> WindfallSizingSettings {
     let mut settings = WindfallSizingSettings::default();
     let first = [0.008, 0.016, 0.01, 0.5, 5.0, 20.0, 40.0, 100.0, 40.0, 2.0, 0.05];
     for (dial, value) in DIALS.iter().zip(first) {
@@ -69,7 +69,7 @@ fn spec() -> Spec {
 }
 
 /// The dials of `settings` as a file.
-pub(super) fn checkpoint(settings: &WindfallSizingSettings, seed: u64, tried: u64) -> Checkpoint {
+pub fn checkpoint(settings: &WindfallSizingSettings, seed: u64, tried: u64) -> Checkpoint {
     let mut checkpoint = Checkpoint::new(Header {
         format: FORMAT.to_owned(),
         algorithm: "dial-search".to_owned(),
@@ -86,9 +86,7 @@ pub(super) fn checkpoint(settings: &WindfallSizingSettings, seed: u64, tried: u6
 }
 
 /// The settings with the dials of a file; a file with other dials, or with a value out of range, is refused.
-pub(super) fn settings_from(
-    checkpoint: &Checkpoint,
-) -> Result<WindfallSizingSettings, CheckpointError> {
+pub fn settings_from(checkpoint: &Checkpoint) -> Result<WindfallSizingSettings, CheckpointError> {
     checkpoint.header.check_environment(&spec())?;
     let Some(Tensor::F64(values)) = checkpoint.tensors.get(TENSOR) else {
         return Err(CheckpointError::Damaged { reason: format!("`{TENSOR}` is missing") });

@@ -3,8 +3,8 @@
 use windfall_sim::ScaleOut;
 
 use super::minute_oracle;
-use crate::registry::entry;
-use crate::settings::Scenario;
+use windfall_registry::entry;
+use windfall_scenario::settings::Scenario;
 
 /// One policy with one dial.
 #[derive(Clone, Debug, PartialEq)]

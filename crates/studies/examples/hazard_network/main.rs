@@ -2,7 +2,7 @@
 //! for fitting, half of the applications for training, the other half for judging, and both ways:
 //!
 //! ```text
-//! cargo run --profile quick -p windfall-scenario --example hazard_network -- [bursty] [seeds=N]
+//! cargo run --profile quick -p windfall-studies --example hazard_network -- [bursty] [seeds=N]
 //! ```
 //!
 //! Tables and networks are fitted on the same gaps, uniform and bursty, drawn with three seeds; judged is the first seed,
@@ -28,9 +28,9 @@ use std::path::PathBuf;
 use windfall_core::{Seed, Timestamp};
 use windfall_policy::{GapCounts, GapTables};
 use windfall_rl::Spread;
-use windfall_scenario::frontier::Question;
-use windfall_scenario::frontier::worlds::World;
 use windfall_scenario::settings::Scenario;
+use windfall_studies::frontier::Question;
+use windfall_studies::frontier::worlds::World;
 use windfall_trace::Source;
 
 use gaps::{FunctionGaps, KnownGap, all_gaps};

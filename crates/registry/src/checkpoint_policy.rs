@@ -14,14 +14,14 @@
 
 use std::path::Path;
 
+use windfall_agents::faasrm::sizing::{self, FaasrmSizing};
+use windfall_agents::windfall_dials;
 use windfall_control::call_safeguards::Faasrm;
 use windfall_core::Seed;
 use windfall_core::peak_range::PeakSettings;
-use windfall_papers::faasrm::sizing::{self, FaasrmSizing};
 use windfall_rl::{Checkpoint, CheckpointError};
 
-use crate::registry::{Assembled, sizes_calls, windfall};
-use crate::windfall_training;
+use crate::entries::{Assembled, sizes_calls, windfall};
 
 /// A kind of checkpoint that can be run.
 pub struct CheckpointKind {
@@ -43,15 +43,15 @@ pub const KINDS: &[CheckpointKind] = &[
         build: |checkpoint, _| FaasrmSizing::from_checkpoint(checkpoint).map(behind_its_safeguard),
     },
     CheckpointKind {
-        id: windfall_training::KIND,
+        id: windfall_dials::KIND,
         summary: "dials of `windfall`, set by training",
         sizes_calls: true,
-        build: |checkpoint, _| windfall_training::settings_from(checkpoint).map(windfall),
+        build: |checkpoint, _| windfall_dials::settings_from(checkpoint).map(windfall),
     },
 ];
 
 /// FaaSRM's agent with the safeguard that belongs to it.
-pub(crate) fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
+pub fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
     Assembled {
         call_safeguards: vec![Box::new(Faasrm::new(PeakSettings::default()))],
         ..sizes_calls(agent)
@@ -106,7 +106,7 @@ impl OpenedCheckpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windfall_papers::faasrm::ScoreAgent;
+    use windfall_agents::faasrm::ScoreAgent;
 
     fn saved(change: impl Fn(&mut Checkpoint)) -> (tempfile::TempDir, String) {
         let seed = Seed::new(1);

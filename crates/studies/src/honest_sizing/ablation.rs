@@ -7,7 +7,7 @@ use windfall_policy::WindfallSizingSettings;
 use windfall_telemetry::RunSummary;
 
 use super::HonestSizing;
-use crate::sweep::{Sweep, SweepError, Watcher};
+use windfall_scenario::sweep::{Sweep, SweepError, Watcher};
 
 /// An idea that can be switched off or on.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,9 @@ use windfall_core::{
 };
 use windfall_policy::Fixed;
 
-use crate::registry::Assembled;
-use crate::run::RunError;
-use crate::settings::Scenario;
+use windfall_registry::Assembled;
+use windfall_scenario::run::RunError;
+use windfall_scenario::settings::Scenario;
 
 /// What the family is called.
 pub const NAME: &str = "minute-oracle";

@@ -13,7 +13,7 @@ use serde::de::Error as _;
 use windfall_autoscalers::autopilot::EnsembleSettings;
 use windfall_autoscalers::hpa::{ControllerSettings, Spec};
 use windfall_autoscalers::kpa::{ClusterSettings, RevisionSettings};
-use windfall_autoscalers::manifest::ManifestError;
+use windfall_autoscalers::manifest::{ManifestError, Problem};
 use windfall_autoscalers::policies::{
     Autopilot, AutopilotForCalls, AutopilotKind, Hpa, Kpa, Vpa, VpaForCalls,
 };
@@ -23,7 +23,6 @@ use windfall_core::{CallPolicy, Policy, SafeguardChain};
 use windfall_policy::Fixed;
 
 use super::{Assembled, Parts, PolicyEntry, sizes_calls};
-use crate::settings::Problem;
 
 pub(super) const KPA: PolicyEntry = PolicyEntry {
     name: "kpa",
@@ -79,17 +78,13 @@ impl Parts<'_> {
     }
 }
 
-/// Tells everything that is wrong with `text` as the manifest of `policy`.
-pub(crate) fn read_manifest(policy: &str, text: &str) -> Result<(), Vec<Problem>> {
-    let one = |message: String| vec![Problem { line: None, message }];
-    let all = |error: ManifestError| {
-        let problems = error.problems.into_iter();
-        problems.map(|it| Problem { line: it.line, message: it.what }).collect::<Vec<_>>()
-    };
+/// Reports everything that is wrong with `text` as the manifest of `policy`.
+pub fn read_manifest(policy: &str, text: &str) -> Result<(), ManifestError> {
+    let one = |what: String| ManifestError { problems: vec![Problem { line: None, what }] };
     match policy {
-        "kpa" => ClusterSettings::from_yaml(text).map(|_| ()).map_err(all),
-        "vpa" => VpaSettings::from_yaml(text).map(|_| ()).map_err(all),
-        "hpa" => match Hpa::unmeasured(&Spec::from_yaml(text).map_err(all)?) {
+        "kpa" => ClusterSettings::from_yaml(text).map(|_| ()),
+        "vpa" => VpaSettings::from_yaml(text).map(|_| ()),
+        "hpa" => match Hpa::unmeasured(&Spec::from_yaml(text)?) {
             None => Ok(()),
             Some(problem) => Err(one(problem)),
         },

@@ -8,7 +8,7 @@ use windfall_trace::{
     AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement, ReadOptions, Source,
 };
 
-use crate::settings::Scenario;
+use windfall_scenario::settings::Scenario;
 
 /// A world by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
