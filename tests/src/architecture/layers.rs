@@ -19,8 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-sim", &["core"]),
     ("windfall-rl", &["core", "control"]),
     ("windfall-platforms", &["core", "trace"]),
-    ("windfall-env", &["core", "trace", "sim", "policy", "control", "rl"]),
-    ("windfall-papers", &["core", "trace", "sim", "policy", "autoscalers", "control", "rl", "env"]),
+    ("windfall-gym", &["core", "trace", "sim", "policy", "control", "rl"]),
+    ("windfall-papers", &["core", "trace", "sim", "policy", "autoscalers", "control", "rl", "gym"]),
     (
         "windfall-scenario",
         &[
@@ -32,7 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
             "sim",
             "rl",
-            "env",
+            "gym",
             "papers",
         ],
     ),
@@ -61,7 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sim",
             "telemetry",
             "rl",
-            "env",
+            "gym",
             "papers",
             "scenario",
             "platforms",
@@ -86,7 +86,7 @@ const PURE: &[&str] = &[
     "telemetry",
     "sim",
     "rl",
-    "env",
+    "gym",
     "papers",
     "scenario",
 ];
