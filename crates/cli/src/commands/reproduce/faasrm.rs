@@ -4,6 +4,7 @@
 mod honest;
 mod honest_page;
 mod page;
+mod sizing_variants;
 
 use std::path::PathBuf;
 
@@ -55,6 +56,12 @@ pub(crate) struct Arguments {
     /// Without switching off single ideas of `windfall`
     #[arg(long, help_heading = "Amount")]
     no_ablation: bool,
+    /// Without playing incumbents at every over-commit
+    #[arg(long, help_heading = "Amount")]
+    no_over_commit: bool,
+    /// Without the agent of the paper in the honest benchmark: nothing is trained
+    #[arg(long, conflicts_with_all = ["checkpoint", "core_price"], help_heading = "Amount")]
+    no_agent: bool,
     /// Only the paper's simulator
     #[arg(long, help_heading = "Amount")]
     published_only: bool,

@@ -37,6 +37,7 @@ pub(super) fn play(arguments: &Arguments) -> anyhow::Result<Honest> {
         Some(file) => {
             vec![Agent { file: file.clone(), what: "the agent given".into(), curve: Vec::new() }]
         }
+        None if arguments.no_agent => Vec::new(),
         None => train_all(arguments, &whole.training_source())?,
     };
     let benchmark = HonestSizing {
@@ -45,6 +46,7 @@ pub(super) fn play(arguments: &Arguments) -> anyhow::Result<Honest> {
         more_policies: agents.iter().map(|agent| agent.file.display().to_string()).collect(),
         minutes: arguments.minutes.or(arguments.delivery.quick.then_some(20)),
         with_ablation: !arguments.delivery.quick && !arguments.no_ablation,
+        with_over_commit: !arguments.delivery.quick && !arguments.no_over_commit,
         threads: all_threads(),
         ..whole
     };
