@@ -93,12 +93,8 @@ metrics! {
         "The slowdown that 95 of 100 calls stay below.";
     slowdown_p99, "p99 slowdown", "1", Lower, geometric,
         "The slowdown that 99 of 100 calls stay below. Often decided by calls of a millisecond behind one burst; read it with the bounded form.";
-    slowdown_p999, "p99.9 slowdown", "1", Lower, geometric,
-        "The slowdown that 999 of 1000 calls stay below: what a p99 does not show.";
     bounded_slowdown_p99, "bounded p99", "1", Lower, geometric,
         "p99 of the slowdown with a denominator of at least 100 ms and a value of at least 1, so that waits no person would notice do not decide it.";
-    bounded_slowdown_p999, "bounded p99.9", "1", Lower, geometric,
-        "p99.9 of the bounded slowdown.";
     violation_share, "violations", "1", Lower, arithmetic,
         "Share of completed calls that ran more than 5 % longer than alone at the user's size.";
     harvested_violation_share, "violations, harvested", "1", Lower, arithmetic,
@@ -107,12 +103,8 @@ metrics! {
         "Share of completed calls that waited for a new instance.";
     oom_kills, "OOM kills", "kills", Lower, arithmetic,
         "Attempts killed because memory crossed the limit; each is tried once more at the user's size.";
-    core_seconds_held, "core-s held", "core-seconds", Lower, arithmetic,
-        "CPU that new calls could not have, summed over time: core-seconds granted plus core-seconds held back. The headline of cost.";
     core_seconds_granted, "core-s granted", "core-seconds", Lower, arithmetic,
         "CPU granted to running calls and to instances that start ahead of any, summed over time.";
-    core_seconds_held_back, "core-s held back", "core-seconds", Lower, arithmetic,
-        "CPU that nodes kept out of new calls' reach for running calls, beside what these were granted, summed over time. At most what is free counts: with 3 cores to keep and 2 free, 2 are held back.";
     core_seconds_used, "core-s used", "core-seconds", Neither, arithmetic,
         "CPU in use, summed over time: the floor under what must be granted.";
     mib_seconds_granted, "MiB-s granted", "MiB-seconds", Lower, arithmetic,
@@ -123,6 +115,14 @@ metrics! {
         "Instances, starting and idle ones included, summed over time.";
     changes_per_hour, "changes/h", "1/hour", Lower, arithmetic,
         "Changes of running calls' grants and of instances, per hour of measured time.";
+    slowdown_p999, "p99.9 slowdown", "1", Lower, geometric,
+        "The slowdown that 999 of 1000 calls stay below: what a p99 does not show.";
+    bounded_slowdown_p999, "bounded p99.9", "1", Lower, geometric,
+        "p99.9 of the bounded slowdown.";
+    core_seconds_held, "core-s held", "core-seconds", Lower, arithmetic,
+        "CPU that new calls could not have, summed over time: core-seconds granted plus core-seconds held back. The headline of cost.";
+    core_seconds_held_back, "core-s held back", "core-seconds", Lower, arithmetic,
+        "CPU that nodes kept out of new calls' reach for running calls, beside what these were granted, summed over time. At most what is free counts: with 3 cores to keep and 2 free, 2 are held back.";
     completed, "completed", "calls", Higher, arithmetic,
         "Calls that ended with an answer.";
     failed, "failed", "calls", Lower, arithmetic,
