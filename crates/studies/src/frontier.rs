@@ -22,18 +22,17 @@ pub mod texts;
 mod trades;
 pub mod worlds;
 
-use rayon::prelude::*;
-use serde::Serialize;
-use windfall_core::{Allocation, Seed};
-use windfall_sim::{Cluster, Placement};
-use windfall_trace::Needs;
-
 use self::arrivals_oracle::OracleCost;
 use self::dials::Family;
 use self::measure::{FunctionShare, InstanceMeasure};
+use rayon::prelude::*;
+use serde::Serialize;
+use windfall_core::{Allocation, Seed};
 use windfall_scenario::cluster::size_cluster;
 use windfall_scenario::run::{Run, RunError, Watching, reserved};
 use windfall_scenario::settings::Scenario;
+use windfall_sim::{Cluster, Placement};
+use windfall_trace::Needs;
 
 /// Which trade is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use toml::de::{DeTable, DeValue};
 use windfall_core::{Allocation, Duration, Seed};
+use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
+use windfall_registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, pair};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
 use windfall_trace::{
     AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement as InMinute, ReadOptions, Source,
@@ -11,8 +13,6 @@ use windfall_trace::{
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
-use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
-use windfall_registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, pair};
 
 /// Whether the platform gives every call a size of its own.
 fn sizes_calls(scenario: &Scenario) -> bool {

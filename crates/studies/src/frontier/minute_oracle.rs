@@ -13,7 +13,6 @@ use windfall_core::{
     Setting, Target, Workload,
 };
 use windfall_policy::Fixed;
-
 use windfall_registry::Assembled;
 use windfall_scenario::run::RunError;
 use windfall_scenario::settings::Scenario;
