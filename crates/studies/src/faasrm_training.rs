@@ -164,7 +164,6 @@ impl FaasrmTraining {
             FaasrmSizing::learning(agent.clone(), seed, Arc::clone(&lessons), self.core_price);
         let output = run.play_assembled(
             behind_its_safeguard(policy),
-            false,
             &reserved,
             open()?.as_mut(),
             (&mut NoJournal, &mut |_| ()),

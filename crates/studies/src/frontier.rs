@@ -258,7 +258,7 @@ impl Frontier<'_> {
         let watching: Watching<'_> = (&mut measure, &mut unseen);
         let output = if family.policy == minute_oracle::NAME {
             let assembled = minute_oracle::assemble(&scenario, seed)?;
-            run.play_on(cluster, (assembled, false), workload.as_mut(), watching)?
+            run.play_on(cluster, assembled, workload.as_mut(), watching)?
         } else {
             run.play_on_cluster(cluster, workload.as_mut(), watching)?
         };
