@@ -9,10 +9,10 @@ use anyhow::Context;
 use serde_json::Value;
 use windfall_rl::AnySettings;
 use windfall_rl::training::{CurvePoint, Training};
+use windfall_studies::training_page::page;
 use windfall_telemetry::tensorboard::EventWriter;
 
-use super::curves;
-use crate::output::{directory, write_whole};
+use crate::output::{command_line, directory, write_whole};
 
 /// The checkpoint to go on from.
 pub(super) const LAST: &str = "last.safetensors";
@@ -145,7 +145,7 @@ impl Studio {
             .flush()
             .with_context(|| format!("{}: cannot be written", self.folder.display()))?;
         training.checkpoint().save(&self.folder.join(LAST))?;
-        let page = curves::page(&self.title, &self.settings, &self.curve, refresh_seconds);
+        let page = page(&self.title, &command_line(), &self.settings, &self.curve, refresh_seconds);
         write_whole(&self.folder.join(PAGE), &page.html())
     }
 }

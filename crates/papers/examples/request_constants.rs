@@ -1,11 +1,11 @@
 //! What the work of Knative's autoscaling sample costs on this machine: touching fresh memory, clearing memory
 //! that is used again, sieving primes; each alone and by many workers in one process.
 //!
-//! `cargo run --release -p windfall-sim --example request_constants`
+//! `cargo run --release -p windfall-papers --example request_constants`
 //!
 //! CPU time as the kernel counts it, so that a busy machine disturbs little. A number is the median over
 //! batches, its spread half the distance between the 16th and the 84th percentile as a share of it. The
-//! numbers of one machine are in `crates/sim/src/knative/request.rs`.
+//! numbers of one machine are in `crates/papers/src/knative_concurrency/knative/request.rs`.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,

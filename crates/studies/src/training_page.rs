@@ -6,13 +6,14 @@ use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Chart, Point, Section, Series};
 use windfall_telemetry::report::ReportContext;
 
-use crate::output::command_line;
-
 /// More points than a chart has pixels say nothing more.
 const MOST_POINTS: usize = 1000;
 
-pub(super) fn page(
+/// The page of the training `title`, made by `command`; one that is still going on reloads itself every
+/// `refresh_seconds`.
+pub fn page(
     title: &str,
+    command: &str,
     settings: &Value,
     curve: &[CurvePoint],
     refresh_seconds: Option<u32>,
@@ -23,7 +24,7 @@ pub(super) fn page(
     Document {
         context: ReportContext {
             title: title.to_owned(),
-            command: command_line(),
+            command: command.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             settings: settings.clone(),
         },

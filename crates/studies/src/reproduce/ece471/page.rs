@@ -6,19 +6,16 @@ use windfall_papers::ece471::{Features, optimum};
 use windfall_rl::Spread;
 use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Series, Table};
-use windfall_telemetry::report::ReportContext;
 
+use super::super::Request;
 use super::bars;
-use crate::output::command_line;
 
-pub(super) fn page(plan: &Plan, result: &Reproduction) -> Document {
+pub(super) fn page(request: &Request<'_>, plan: &Plan, result: &Reproduction) -> Document {
     Document {
-        context: ReportContext {
-            title: "ECE 471: scaling one function".to_owned(),
-            command: command_line(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            settings: serde_json::to_value(plan).unwrap_or_default(),
-        },
+        context: request.context(
+            "ECE 471: scaling one function",
+            serde_json::to_value(plan).unwrap_or_default(),
+        ),
         subtitle: format!(
             "seeds {} to {}, faithful environment, greedy evaluation of the last policy",
             plan.first_seed,

@@ -13,9 +13,9 @@
 //! Ten pods of one core with a limit of 70 and requests of 10 ms: one pod serves 100 a second, ten serve 1000. A
 //! burst of 800 finds 700 places; 100 wait at the activator.
 //!
-//! Who decides the number of pods is an argument ([`Autoscale`]), so that the exact autoscaler can sit there. The
-//! simulator of whole clusters in this crate is another one: there calls of many functions are sized, here one
-//! revision's admission is followed in detail.
+//! Who decides the number of pods is an argument ([`Autoscale`]), so that the exact autoscaler can sit there.
+//! `windfall-sim` is another simulator: there calls of many functions are sized on a cluster, here one revision's
+//! admission is followed in detail.
 
 #[cfg(test)]
 mod data_path;

@@ -6,10 +6,8 @@ use windfall_papers::simppo::online::OnlineRow;
 use windfall_papers::simppo::{ReproduceSettings, Results};
 use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Series, Table};
-use windfall_telemetry::report::ReportContext;
 
-use super::Cost;
-use crate::output::command_line;
+use super::{Cost, Request};
 
 mod story;
 mod terminal;
@@ -87,13 +85,16 @@ fn counted(count: usize, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
-pub(super) fn page(results: &Results, cost: Cost, settings: &ReproduceSettings) -> Document {
+pub(super) fn page(
+    request: &Request<'_>,
+    results: &Results,
+    cost: Cost,
+    settings: &ReproduceSettings,
+) -> Document {
     Document {
-        context: ReportContext {
-            title: "SIMPPO: many agents, one virtual neighbour".to_owned(),
-            command: command_line(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            settings: json!({
+        context: request.context(
+            "SIMPPO: many agents, one virtual neighbour",
+            json!({
                 "seeds": settings.seeds.len(),
                 "functions": settings.sizes.functions,
                 "training episodes": settings.sizes.episodes,
@@ -101,7 +102,7 @@ pub(super) fn page(results: &Results, cost: Cost, settings: &ReproduceSettings) 
                 "ticks per episode": 200,
                 "mean load of the cores": 0.6,
             }),
-        },
+        ),
         subtitle: format!(
             "{}, {}, {} of training",
             counted(settings.sizes.functions, "function"),

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::faasrm_training::TrainingPoint;
 use serde_json::{Value, json};
-use windfall_studies::faasrm_training::TrainingPoint;
 use windfall_telemetry::comparison::number::{percent, short};
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Section, Series, Table};
 use windfall_telemetry::{Aggregate, Comparison, RunDetail};

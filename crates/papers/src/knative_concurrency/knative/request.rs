@@ -10,7 +10,7 @@
 //! 20 MiB and a sieve up to 1 000 000 are 20 · 0.65 + 2.55 + 0.5 = 16.05 ms of CPU and hold 40 MiB: the runtime's
 //! collector lets garbage grow as large as what is alive.
 //!
-//! Measured with `cargo run --release -p windfall-sim --example request_constants` on a virtual machine with two
+//! Measured with `cargo run --release -p windfall-papers --example request_constants` on a virtual machine with two
 //! cores of an AMD EPYC of family 25, model 17 (Linux 6.18), CPU time by the kernel's account:
 //!
 //! | what | CPU | spread |

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use windfall_core::Seed;
+use windfall_sim::noise::Noise;
 
 use super::outcome::{End, Tally};
 use super::pod::{Joining, Memory, Pod, Stage};
 use super::request::RequestWork;
 use super::settings::KnativeSettings;
-use crate::noise::Noise;
 
 /// What happens at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

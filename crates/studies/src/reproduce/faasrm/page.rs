@@ -5,13 +5,13 @@ use windfall_papers::faasrm::Origin;
 use windfall_papers::faasrm::published::{Reproduction, Row};
 use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Series, Table};
-use windfall_telemetry::report::ReportContext;
 
+use super::Request;
 use super::honest::Honest;
-use crate::output::command_line;
 
 /// The page with all its sections.
 pub(super) fn document(
+    request: &Request<'_>,
     published: &Reproduction,
     origin: Origin,
     honest: Option<&Honest>,
@@ -22,12 +22,7 @@ pub(super) fn document(
         story += &format!(" {}", honest.headline());
     }
     Document {
-        context: ReportContext {
-            title: "FaaSRM: reproduced, then honestly contested".to_owned(),
-            command: command_line(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            ..ReportContext::default()
-        },
+        context: request.context("FaaSRM: reproduced, then honestly contested", Value::Null),
         subtitle: format!("{} calls, {}", published.calls, origin.label()),
         story,
         sections,
