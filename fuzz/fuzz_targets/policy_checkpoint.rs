@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use windfall_core::{Seed, conformance};
 use windfall_rl::Checkpoint;
-use windfall_scenario::checkpoint_policy::of_known_kind;
+use windfall_registry::checkpoint_policy::of_known_kind;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(checkpoint) = Checkpoint::from_bytes(bytes) else { return };

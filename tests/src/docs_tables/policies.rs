@@ -1,7 +1,7 @@
 //! The registry as tables.
 
 use windfall_core::Seed;
-use windfall_scenario::registry::{Assembled, PolicyEntry, REGISTRY};
+use windfall_registry::{Assembled, PolicyEntry, REGISTRY};
 
 use crate::architecture::finding::Finding;
 use crate::architecture::repository::Repository;

@@ -11,7 +11,7 @@ use windfall_policy::{
     LibraSettings, QueueingSettings, ShabariSettings, WindfallScalingSettings,
     WindfallSizingSettings,
 };
-use windfall_scenario::registry::{PolicyEntry, REGISTRY};
+use windfall_registry::{PolicyEntry, REGISTRY};
 
 use super::policies::page_of;
 use super::table::{code_words, rows};
