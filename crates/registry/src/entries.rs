@@ -36,6 +36,8 @@ pub struct Assembled {
     pub tick: Option<Box<dyn Policy>>,
     /// Judges those wishes.
     pub tick_safeguards: SafeguardChain,
+    /// Whether it needs to know the future: for reports only.
+    pub foresight: bool,
     /// Whether its ticks are told every change of the number of calls in the system. Such a policy knows
     /// what idle instances are worth, so its pre-warming never pushes one out.
     pub sees_presence: bool,
@@ -54,6 +56,7 @@ impl Assembled {
             tick_safeguards: other.tick_safeguards,
             sees_presence: other.sees_presence,
             ticks_resize_only: other.ticks_resize_only,
+            foresight: self.foresight || other.foresight,
             ..self
         }
     }
@@ -109,6 +112,7 @@ pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
         call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
+        foresight: false,
         sees_presence: false,
         ticks_resize_only: false,
     }
@@ -356,14 +360,15 @@ pub fn names() -> String {
 impl PolicyEntry {
     /// A fresh policy of this kind.
     pub fn assemble(&self, table: &PolicyTable, seed: Seed) -> Result<Assembled, toml::de::Error> {
-        (self.build)(&Parts { table, seed })
+        let built = (self.build)(&Parts { table, seed })?;
+        Ok(Assembled { foresight: self.foresight, ..built })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windfall_core::conformance::{self, call_policy_suite};
+    use windfall_core::conformance::{self, call_policy_suite, policy_suite};
     use windfall_core::{CallDemand, CallView, Duration, Foresight, Mebibytes, MilliCpu};
 
     #[test]
@@ -391,6 +396,17 @@ mod tests {
     fn every_policy_without_foresight_conforms() {
         for entry in REGISTRY.iter().filter(|entry| !entry.foresight) {
             call_policy_suite(&|| entry.assemble(&None, Seed::new(1)).expect("defaults").call);
+        }
+    }
+
+    #[test]
+    fn every_policy_that_ticks_conforms() {
+        let tick =
+            |entry: &PolicyEntry| entry.assemble(&None, Seed::new(1)).expect("defaults").tick;
+        let ticking: Vec<_> = REGISTRY.iter().filter(|entry| tick(entry).is_some()).collect();
+        assert!(ticking.len() >= 9, "{} policies tick", ticking.len());
+        for entry in ticking {
+            policy_suite(&|| tick(entry).expect("it ticks"));
         }
     }
 

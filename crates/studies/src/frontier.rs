@@ -22,18 +22,17 @@ pub mod texts;
 mod trades;
 pub mod worlds;
 
-use rayon::prelude::*;
-use serde::Serialize;
-use windfall_core::{Allocation, Seed};
-use windfall_sim::{Cluster, Placement};
-use windfall_trace::Needs;
-
 use self::arrivals_oracle::OracleCost;
 use self::dials::Family;
 use self::measure::{FunctionShare, InstanceMeasure};
+use rayon::prelude::*;
+use serde::Serialize;
+use windfall_core::{Allocation, Seed};
 use windfall_scenario::cluster::size_cluster;
 use windfall_scenario::run::{Run, RunError, Watching, reserved};
 use windfall_scenario::settings::Scenario;
+use windfall_sim::{Cluster, Placement};
+use windfall_trace::Needs;
 
 /// Which trade is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -259,7 +258,7 @@ impl Frontier<'_> {
         let watching: Watching<'_> = (&mut measure, &mut unseen);
         let output = if family.policy == minute_oracle::NAME {
             let assembled = minute_oracle::assemble(&scenario, seed)?;
-            run.play_on(cluster, (assembled, false), workload.as_mut(), watching)?
+            run.play_on(cluster, assembled, workload.as_mut(), watching)?
         } else {
             run.play_on_cluster(cluster, workload.as_mut(), watching)?
         };

@@ -19,11 +19,10 @@ mod verdict;
 
 use std::path::PathBuf;
 
-use windfall_telemetry::{Comparison, RunDetail, RunSummary};
-use windfall_trace::{AzureLikeSettings, Fold, ReadOptions, Source};
-
 use windfall_scenario::settings::Scenario;
 use windfall_scenario::sweep::{Sweep, SweepError, Watcher};
+use windfall_telemetry::{Comparison, RunDetail, RunSummary};
+use windfall_trace::{AzureLikeSettings, Fold, ReadOptions, Source};
 
 pub use ablation::{IDEAS, Idea};
 pub use over_commit::{FACTORS, OverCommitted};

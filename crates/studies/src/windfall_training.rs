@@ -25,17 +25,16 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use windfall_agents::windfall_dials::{self as dials, DIALS, Dial};
 use windfall_core::{Duration, Seed};
 use windfall_policy::WindfallSizingSettings;
 use windfall_rl::Checkpoint;
+use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
+use windfall_scenario::settings::Scenario;
 use windfall_telemetry::RunSummary;
 use windfall_trace::Source;
 
-use windfall_agents::windfall_dials::{self as dials, DIALS, Dial};
-
 use crate::honest_sizing::HEURISTICS;
-use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
-use windfall_scenario::settings::Scenario;
 
 /// Violations among harvested calls that cost nothing.
 const FREE_VIOLATIONS: f64 = 0.0003;

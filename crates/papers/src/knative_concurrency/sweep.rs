@@ -1,8 +1,8 @@
 //! The baseline: every limit, several load tests each.
 
 use serde::Serialize;
-use windfall_sim::knative::LoadTestOutcome;
 
+use super::knative::LoadTestOutcome;
 use super::workloads::Workload;
 
 /// Throughputs this close are the same; latency then decides. The paper found the two to go together.

@@ -1,10 +1,10 @@
 //! Which policies are swept, and over which settings of which dial.
 
+use windfall_registry::entry;
+use windfall_scenario::settings::Scenario;
 use windfall_sim::ScaleOut;
 
 use super::minute_oracle;
-use windfall_registry::entry;
-use windfall_scenario::settings::Scenario;
 
 /// One policy with one dial.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,11 +4,10 @@
 use std::path::Path;
 
 use windfall_core::Duration;
+use windfall_scenario::settings::Scenario;
 use windfall_trace::{
     AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement, ReadOptions, Source,
 };
-
-use windfall_scenario::settings::Scenario;
 
 /// A world by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
