@@ -121,7 +121,7 @@ metrics! {
         "p99.9 of the bounded slowdown.";
     core_seconds_held, "core-s held", "core-seconds", Lower, arithmetic,
         "CPU that new calls could not have, summed over time: core-seconds granted plus core-seconds held back. The headline of cost.";
-    core_seconds_held_back, "core-s held back", "core-seconds", Lower, arithmetic,
+    core_seconds_held_back, "core-s held back", "core-seconds", Neither, arithmetic,
         "CPU that nodes kept out of new calls' reach for running calls, beside what these were granted, summed over time. At most what is free counts: with 3 cores to keep and 2 free, 2 are held back.";
     completed, "completed", "calls", Higher, arithmetic,
         "Calls that ended with an answer.";
