@@ -4,11 +4,11 @@
 mod crate_size;
 mod dependencies;
 mod exceptions;
-mod finding;
+pub(crate) mod finding;
 mod layers;
 mod names;
 mod pages;
-mod repository;
+pub(crate) mod repository;
 mod size;
 mod spdx;
 mod text;

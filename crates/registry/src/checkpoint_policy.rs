@@ -85,7 +85,11 @@ pub struct OpenedCheckpoint {
 
 /// Reads the checkpoint at `path` and finds its kind.
 pub fn open(path: &str) -> Result<OpenedCheckpoint, CheckpointError> {
-    let checkpoint = Checkpoint::open(Path::new(path))?;
+    of_known_kind(Checkpoint::open(Path::new(path))?)
+}
+
+/// The checkpoint with its kind, if that is a known one.
+pub fn of_known_kind(checkpoint: Checkpoint) -> Result<OpenedCheckpoint, CheckpointError> {
     let id = &checkpoint.header.environment.id;
     let kind =
         KINDS.iter().find(|kind| kind.id == id).ok_or_else(|| CheckpointError::Mismatch {

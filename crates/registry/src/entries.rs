@@ -368,7 +368,7 @@ impl PolicyEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windfall_core::conformance::{self, call_policy_suite};
+    use windfall_core::conformance::{self, call_policy_suite, policy_suite};
     use windfall_core::{CallDemand, CallView, Duration, Foresight, Mebibytes, MilliCpu};
 
     #[test]
@@ -396,6 +396,17 @@ mod tests {
     fn every_policy_without_foresight_conforms() {
         for entry in REGISTRY.iter().filter(|entry| !entry.foresight) {
             call_policy_suite(&|| entry.assemble(&None, Seed::new(1)).expect("defaults").call);
+        }
+    }
+
+    #[test]
+    fn every_policy_that_ticks_conforms() {
+        let tick =
+            |entry: &PolicyEntry| entry.assemble(&None, Seed::new(1)).expect("defaults").tick;
+        let ticking: Vec<_> = REGISTRY.iter().filter(|entry| tick(entry).is_some()).collect();
+        assert!(ticking.len() >= 9, "{} policies tick", ticking.len());
+        for entry in ticking {
+            policy_suite(&|| tick(entry).expect("it ticks"));
         }
     }
 

@@ -4,8 +4,8 @@ mod page;
 
 use serde::Serialize;
 use windfall_core::Seed;
-use windfall_env::Split;
-use windfall_env::multi::MultiScaling;
+use windfall_gym::Split;
+use windfall_gym::multi::MultiScaling;
 use windfall_papers::simppo::online::{LOAD, world_of};
 use windfall_papers::simppo::{
     Auxiliary, Method, ReproduceSettings, Results, Team, TeamSettings, reproduce as play,

@@ -1,10 +1,10 @@
 //! The tail-latency curves of the twelve functions and their knees:
-//! `cargo run --release -p windfall-env --example knees`.
+//! `cargo run --release -p windfall-gym --example knees`.
 #![expect(clippy::print_stdout, reason = "an example tells its result")]
 
 use windfall_core::Seed;
-use windfall_env::knee::{LOADS, knee, tail_curve};
-use windfall_env::profile::TWELVE;
+use windfall_gym::knee::{LOADS, knee, tail_curve};
+use windfall_gym::profile::TWELVE;
 
 fn main() {
     println!("{:18} {}    knee", "function", LOADS.map(|load| format!("{load:7}")).concat());

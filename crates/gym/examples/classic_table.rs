@@ -1,5 +1,5 @@
 //! The classic policies in both environments, and how fast these step:
-//! `cargo run --release -p windfall-env --example classic_table [functions]`.
+//! `cargo run --release -p windfall-gym --example classic_table [functions]`.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -9,10 +9,10 @@
 use std::time::Instant;
 
 use windfall_core::Seed;
-use windfall_env::classic::{NAMES, Outcome, Stepwise, drive, driver};
-use windfall_env::multi::MultiSettings;
-use windfall_env::scaling::ScalingSettings;
-use windfall_env::{Moves, MultiScaling, Scaling, Split};
+use windfall_gym::classic::{NAMES, Outcome, Stepwise, drive, driver};
+use windfall_gym::multi::MultiSettings;
+use windfall_gym::scaling::ScalingSettings;
+use windfall_gym::{Moves, MultiScaling, Scaling, Split};
 use windfall_rl::Environment;
 
 fn main() {
