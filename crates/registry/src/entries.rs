@@ -15,7 +15,7 @@ use windfall_core::{
 };
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
-    Queueing, SafeguardRandom, Shabari, SlackDials, WindfallScaling, WindfallSizing,
+    Queueing, SafeguardRandom, Shabari, SlackParameters, WindfallScaling, WindfallSizing,
     WindfallSizingSettings,
 };
 
@@ -161,7 +161,7 @@ pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
 
 /// The slack budget as the policy's dials set it.
 fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
-    let SlackDials { beta, beta_queued, beta_long, long_share, soonest_look_millis, .. } =
+    let SlackParameters { beta, beta_queued, beta_long, long_share, soonest_look_millis, .. } =
         settings.slack;
     let millis = |millis: f64| Duration::from_secs_f64(millis.max(1.0) * 1e-3);
     let usual = SurgeSettings::default();

@@ -13,8 +13,10 @@ pub mod arrivals_oracle;
 pub mod bootstrap;
 pub mod dials;
 pub mod envelope;
+mod interval;
 pub mod measure;
 pub mod minute_oracle;
+pub mod numbers;
 pub mod pages;
 pub mod ratios;
 pub mod tables;
@@ -22,9 +24,6 @@ pub mod texts;
 mod trades;
 pub mod worlds;
 
-use self::arrivals_oracle::OracleCost;
-use self::dials::Family;
-use self::measure::{FunctionShare, InstanceMeasure};
 use rayon::prelude::*;
 use serde::Serialize;
 use windfall_core::{Allocation, Seed};
@@ -33,6 +32,12 @@ use windfall_scenario::run::{Run, RunError, Watching, reserved};
 use windfall_scenario::settings::Scenario;
 use windfall_sim::{Cluster, Placement};
 use windfall_trace::Needs;
+
+pub use self::interval::Interval;
+
+use self::arrivals_oracle::OracleCost;
+use self::dials::Family;
+use self::measure::{FunctionShare, InstanceMeasure};
 
 /// Which trade is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]

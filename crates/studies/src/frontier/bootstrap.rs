@@ -6,14 +6,14 @@
 use rand_xoshiro::rand_core::Rng;
 use windfall_core::Seed;
 
-use super::FrontierPoint;
 use super::envelope::{Envelope, Trade};
+use super::{FrontierPoint, Interval};
 
 /// Populations that are drawn.
 const DRAWS: usize = 400;
 
 /// 2.5 and 97.5 % of the ratio of memory at equal slow share, on the first seed of `policy` at `price`.
-pub fn interval(points: &[FrontierPoint], policy: &str, price: f64) -> Option<(f64, f64)> {
+pub fn interval(points: &[FrontierPoint], policy: &str, price: f64) -> Option<Interval> {
     let ours = points.iter().find(|point| point.policy == policy && point.dial == price)?;
     let rivals: Vec<&FrontierPoint> =
         points.iter().filter(|other| other.is_incumbent && other.seed == ours.seed).collect();
@@ -33,7 +33,7 @@ pub fn interval(points: &[FrontierPoint], policy: &str, price: f64) -> Option<(f
         .collect();
     ratios.sort_by(f64::total_cmp);
     let at = |share: f64| ratios.get(((ratios.len().max(1) - 1) as f64 * share) as usize).copied();
-    Some((at(0.025)?, at(0.975)?))
+    Some(Interval { low: at(0.025)?, high: at(0.975)? })
 }
 
 /// A point with each function counted so many times.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::dials::is_on_first_grid;
 use super::envelope::{Envelope, Trade};
-use super::{FrontierPoint, Question};
+use super::{FrontierPoint, Interval, Question};
 
 /// One setting of a family against the incumbents' envelope, over all seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -40,7 +40,7 @@ pub struct Ratio {
     /// else MiB-seconds.
     pub by_seed: Vec<Option<f64>>,
     /// 2.5 and 97.5 % of the first ratio when functions are drawn again, on the first seed.
-    pub bootstrap: Option<(f64, f64)>,
+    pub bootstrap: Option<Interval>,
 }
 
 /// What is compared.

@@ -5,7 +5,7 @@ use windfall_telemetry::document::{Cell, Table};
 use super::alone::OverAlone;
 use super::ratios::{Ratio, geometric_mean_of};
 use super::trades::RatioColumn;
-use super::{FrontierPoint, FrontierResult, Question};
+use super::{FrontierPoint, FrontierResult, Interval, Question};
 
 /// One setting, averaged over the seeds.
 pub(super) struct Setting<'a> {
@@ -28,16 +28,9 @@ impl Setting<'_> {
         self.points.iter().all(|point| point.is_incumbent)
     }
 
-    pub(super) fn range(&self, of: fn(&FrontierPoint) -> f64) -> (f64, f64) {
-        range(self.points.iter().map(|point| of(point)))
+    pub(super) fn range(&self, of: fn(&FrontierPoint) -> f64) -> Interval {
+        Interval::of(self.points.iter().map(|point| of(point)))
     }
-}
-
-/// The least and the largest of them.
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
-    })
 }
 
 pub(super) fn settings(result: &FrontierResult) -> Vec<Setting<'_>> {
@@ -80,7 +73,9 @@ pub(super) fn ratios_of(question: Question, ratios: &[Ratio]) -> Table {
             Cell { worse, ..Cell::from(shown(value)) }
         };
         let mut cells: Vec<Cell> = columns.iter().map(cell).collect();
-        if let Some((low, high)) = ratio.bootstrap.filter(|_| question == Question::Scaling) {
+        if let Some(Interval { low, high }) =
+            ratio.bootstrap.filter(|_| question == Question::Scaling)
+        {
             cells[0].small = format!("functions {low:.2} to {high:.2}");
         }
         let name = format!("{} at {}", ratio.policy, dial(ratio.price));
@@ -95,7 +90,7 @@ pub(super) fn alone_of(rows: &[OverAlone]) -> Table {
     let mut table = Table::new(["price", "over", ""].into_iter().chain(heads));
     for row in rows {
         let cells = row.columns().map(|(_, ratio)| {
-            let (low, high) = range(ratio.by_seed.iter().copied());
+            let Interval { low, high } = Interval::of(ratio.by_seed.iter().copied());
             Cell {
                 small: format!("{low:.2} to {high:.2}"),
                 worse: ratio.mean > 1.0,
