@@ -4,8 +4,8 @@
 //! its mantissa), so its index is a shift of the number's own bits: no logarithm, no search. The widest
 //! bucket, relative to its numbers, is the first of an octave: `[1, 1 + 1/1024)`. Its middle is at most
 //! 1/2048, that is 0.049 %, away from anything in it, and two numbers that share a bucket differ by less
-//! than a thousandth. So equal quantiles of two runs mean a difference below 0.1 %: 1.002 and 1.0038,
-//! which one bucket of 1/256 held together, are told apart.
+//! than a thousandth. So equal quantiles of two runs mean a difference below 0.1 %: 1.002 and 1.0038
+//! lie in two buckets, where one of 1/256 held both.
 //!
 //! Fifty octaves, from 2^-20 (9.5e-7) to 2^30 (1.07e9), take 51 200 counters or 410 kB, of which a run
 //! touches the few hundred near its own numbers. Numbers outside are counted at the edges; count, sum,
