@@ -24,6 +24,7 @@ pub mod worlds;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use windfall_core::statistics::mean;
 use windfall_core::{Allocation, Seed};
 use windfall_sim::{Cluster, Placement};
 use windfall_trace::Needs;
@@ -151,8 +152,8 @@ pub struct FrontierResult {
 impl FrontierResult {
     /// What the arrivals oracle holds, averaged over the seeds; never zero.
     pub fn mean_of_oracle(&self, of: fn(&OracleCost) -> f64) -> f64 {
-        let sum: f64 = self.oracle.iter().map(|point| of(&point.cost)).sum();
-        (sum / self.oracle.len().max(1) as f64).max(f64::MIN_POSITIVE)
+        let costs = self.oracle.iter().map(|point| of(&point.cost));
+        mean(costs).unwrap_or(0.0).max(f64::MIN_POSITIVE)
     }
 }
 

@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use windfall_core::statistics::mean;
 use windfall_core::{Duration, Seed};
 use windfall_policy::WindfallSizingSettings;
 use windfall_rl::{Checkpoint, CheckpointError};
@@ -198,7 +199,7 @@ impl WindfallTraining {
                 Ok(cost_of(&play(&scenario, "windfall", load, seed)?, rival))
             })
             .collect::<Result<_, RunError>>()?;
-        Ok(costs.iter().sum::<f64>() / costs.len().max(1) as f64)
+        Ok(mean(&costs).unwrap_or(0.0))
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a frontier tells in tables: every setting, ours against the envelope, and both together over each alone.
 
+use windfall_core::statistics;
 use windfall_telemetry::document::{Cell, Table};
 
 use super::alone::OverAlone;
-use super::ratios::{Ratio, geometric_mean_of};
+use super::ratios::Ratio;
 use super::trades::RatioColumn;
 use super::{FrontierPoint, FrontierResult, Question};
 
@@ -16,12 +17,12 @@ pub(super) struct Setting<'a> {
 
 impl Setting<'_> {
     pub(super) fn mean(&self, of: fn(&FrontierPoint) -> f64) -> f64 {
-        self.points.iter().map(|point| of(point)).sum::<f64>() / self.points.len().max(1) as f64
+        statistics::mean(self.points.iter().map(|point| of(point))).unwrap_or(0.0)
     }
 
     pub(super) fn geometric_mean(&self, of: fn(&FrontierPoint) -> f64) -> f64 {
-        let values: Vec<f64> = self.points.iter().map(|point| of(point)).collect();
-        geometric_mean_of(&values)
+        let values = self.points.iter().map(|point| of(point));
+        statistics::geometric_mean(values).unwrap_or(f64::NAN)
     }
 
     pub(super) fn is_incumbent(&self) -> bool {
