@@ -52,5 +52,5 @@ pub use record::{
 pub use safeguard::{Plan, PlannedTarget, Safeguard, SafeguardChain, Verdict};
 pub use seed::Seed;
 pub use time::{Duration, Timestamp};
-pub use units::{Allocation, Instances, Mebibytes, MilliCpu, Nonsense, Worth};
+pub use units::{Allocation, CpuCeiling, Instances, Mebibytes, MilliCpu, Nonsense, Worth};
 pub use workload::{Arrival, ColdStart, FunctionId, FunctionProfile, Trigger, Workload};

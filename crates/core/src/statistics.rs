@@ -118,8 +118,9 @@ pub fn median(values: &[f64]) -> Option<f64> {
     interpolated(&sorted, 0.5)
 }
 
-/// From the lowest to the highest.
+/// From a lower to an upper end; `[low, high]` in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f64; 2]", into = "[f64; 2]")]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -142,6 +143,18 @@ impl Interval {
         values.sort_by(f64::total_cmp);
         let (low, high) = (lower_neighbour(&values, 0.025)?, lower_neighbour(&values, 0.975)?);
         Some(Self { low, high })
+    }
+}
+
+impl From<[f64; 2]> for Interval {
+    fn from([low, high]: [f64; 2]) -> Self {
+        Self { low, high }
+    }
+}
+
+impl From<Interval> for [f64; 2] {
+    fn from(Interval { low, high }: Interval) -> Self {
+        [low, high]
     }
 }
 
@@ -220,6 +233,14 @@ mod tests {
     fn the_middle_of_a_hundred_values_leaves_two_out_on_either_side() {
         let values = (0..=100).map(f64::from).rev().collect();
         assert_eq!(Interval::middle_95(values), Some(Interval { low: 2.0, high: 97.0 }));
-        assert_eq!(Interval::covering([3.0, -1.0, 2.0]), Interval { low: -1.0, high: 3.0 });
+    }
+
+    #[test]
+    fn an_interval_spans_all_values_and_is_written_as_a_pair() {
+        let interval = Interval::covering([3.0, 1.0, 2.5]);
+        assert_eq!(interval, Interval { low: 1.0, high: 3.0 });
+        let written = serde_json::to_string(&interval).unwrap();
+        assert_eq!(written, "[1.0,3.0]");
+        assert_eq!(serde_json::from_str::<Interval>(&written).unwrap(), interval);
     }
 }

@@ -182,6 +182,64 @@ impl Worth {
     }
 }
 
+/// The most CPU that may be used, beside the amount that is guaranteed.
+///
+/// A kernel has two numbers for CPU. The **guarantee** is a weight: what is used at least while cores are short. It is
+/// work-conserving, so idle cores may be used beyond it, and a group that wakes up has its share back within one
+/// scheduling decision. The **ceiling** is a quota: what is never exceeded, even while cores are idle. A group of
+/// 500m with a ceiling `At(2000m)` gets half a core on a full node and two cores on an idle one; with `AtGrant` it gets
+/// half a core on both.
+///
+/// A policy proposes `CpuCeiling<f64>` in cores; a plan holds the typed amount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuCeiling<T = MilliCpu> {
+    /// As much as is guaranteed, no more.
+    #[default]
+    AtGrant,
+    /// This much, or the guarantee where that is more.
+    At(T),
+    /// Whatever is idle.
+    Unlimited,
+}
+
+impl<T> CpuCeiling<T> {
+    /// Whether the ceiling equals the guarantee, which is the default and not written to journals.
+    pub const fn is_at_grant(&self) -> bool {
+        matches!(self, Self::AtGrant)
+    }
+
+    /// The same ceiling in other units, or the first error.
+    pub fn try_map<U, E>(self, change: impl FnOnce(T) -> Result<U, E>) -> Result<CpuCeiling<U>, E> {
+        Ok(match self {
+            Self::AtGrant => CpuCeiling::AtGrant,
+            Self::At(amount) => CpuCeiling::At(change(amount)?),
+            Self::Unlimited => CpuCeiling::Unlimited,
+        })
+    }
+}
+
+impl CpuCeiling {
+    /// The quota for a group that is guaranteed `grant`; none if it may use whatever is idle.
+    pub fn limit(self, grant: MilliCpu) -> Option<MilliCpu> {
+        match self {
+            Self::AtGrant => Some(grant),
+            Self::At(most) => Some(most.max(grant)),
+            Self::Unlimited => None,
+        }
+    }
+}
+
+impl fmt::Display for CpuCeiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtGrant => write!(f, "at the guarantee"),
+            Self::At(most) => write!(f, "{most}"),
+            Self::Unlimited => write!(f, "unlimited"),
+        }
+    }
+}
+
 /// CPU and memory together: what a user reserves, what a call is granted, what a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Allocation {
@@ -294,6 +352,17 @@ mod tests {
         let worth = |amount| Worth::from_amount(amount).unwrap();
         assert!(worth(1e-6) < worth(1.1e-6) && worth(0.0) == Worth::default());
         assert!(Worth::from_amount(f64::NAN).is_err() && Worth::from_amount(-1.0).is_err());
+    }
+
+    #[test]
+    fn a_ceiling_is_never_below_the_guarantee() {
+        let grant = MilliCpu::new(500);
+        assert_eq!(CpuCeiling::AtGrant.limit(grant), Some(grant));
+        assert_eq!(CpuCeiling::At(MilliCpu::new(100)).limit(grant), Some(grant));
+        assert_eq!(CpuCeiling::At(MilliCpu::new(900)).limit(grant), Some(MilliCpu::new(900)));
+        assert_eq!(CpuCeiling::Unlimited.limit(grant), None);
+        let proposed = CpuCeiling::At(f64::NAN);
+        assert!(proposed.try_map(MilliCpu::from_cores).is_err());
     }
 
     #[test]

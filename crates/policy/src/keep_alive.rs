@@ -1,8 +1,8 @@
-//! Keep-alive: an idle instance stays for a fixed time, and nothing else is decided.
+//! Keep-alive: an idle instance stays for a fixed time. This is the policy's only decision.
 //!
-//! What platforms do by default: OpenWhisk and Azure hold an idle instance for 10 minutes. A function
-//! called every 9 minutes never starts cold and holds its memory for ever; one called every 11 minutes
-//! always starts cold and holds it ten elevenths of the time.
+//! It is what platforms do by default: OpenWhisk and Azure keep an idle instance for 10 minutes. A function
+//! called every 9 minutes has no cold starts and holds its memory all the time; one called every 11 minutes
+//! always starts cold and holds its memory ten elevenths of the time.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{
@@ -15,7 +15,7 @@ use crate::per_function::PerFunction;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepAliveSettings {
-    /// How long an idle instance stays, seconds.
+    /// Keep-alive of an idle instance, seconds.
     pub keep_alive_seconds: f64,
 }
 
@@ -25,16 +25,16 @@ impl Default for KeepAliveSettings {
     }
 }
 
-/// One keep-alive for all functions; starts are left to the platform.
+/// The same keep-alive for all functions; starts are left to the platform.
 #[derive(Clone, Debug, Default)]
 pub struct KeepAlive {
     settings: KeepAliveSettings,
-    /// Whether the function has it, as far as we were told.
+    /// Whether an accepted plan has set the keep-alive of the function.
     is_set: PerFunction<bool>,
 }
 
 impl KeepAlive {
-    /// A policy that has told nobody yet.
+    /// Creates a policy that has not set any keep-alive yet.
     pub fn new(settings: KeepAliveSettings) -> Self {
         Self { settings, is_set: PerFunction::default() }
     }
@@ -59,7 +59,7 @@ impl Policy for KeepAlive {
         Ok(Decision { targets, reason: format!("idle instances stay for {keep_alive}") })
     }
 
-    /// A wish counts once it was allowed; until then it is repeated.
+    /// A target counts as set once an accepted plan contains it; until then `decide` repeats it.
     fn feedback(&mut self, tick: &TickRecord) {
         for target in tick.plan.targets() {
             if target.keep_alive != Setting::Keep {
@@ -76,7 +76,7 @@ mod tests {
     use windfall_core::SafeguardChain;
 
     #[test]
-    fn every_function_is_told_once_and_only_that() {
+    fn every_function_gets_its_keep_alive_once() {
         let mut policy = KeepAlive::default();
         let seen = observation(vec![function(0), function(1)]);
         let decision = policy.decide(&seen).unwrap();

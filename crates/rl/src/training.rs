@@ -38,6 +38,25 @@ pub struct CurvePoint {
     pub evaluation: Option<Evaluation>,
 }
 
+/// A line of a curve's file that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}")]
+pub struct CurveError {
+    /// Which one, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub source: serde_json::Error,
+}
+
+/// Reads the file of a curve, one point per line; a last line that a crash cut short is left out.
+pub fn read_curve(text: &str) -> Result<Vec<CurvePoint>, CurveError> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let read = |(place, line)| {
+        serde_json::from_str(line).map_err(|source| CurveError { line: place + 1, source })
+    };
+    whole.lines().enumerate().map(read).collect()
+}
+
 /// The best evaluation so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {

@@ -4,9 +4,11 @@
 //! Text from outside (policy and function names, settings, commands) reaches the page either escaped or
 //! inside a JSON block in which no `<` is left, and the script only ever sets it as text.
 
+mod from_files;
 mod narrative;
 mod palette;
 
+pub use from_files::{ComparisonResults, JournalReport, journal_report};
 pub(crate) use palette::signs;
 
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use windfall_core::statistics;
-use windfall_sim::knative::LoadTestOutcome;
 
+use super::knative::LoadTestOutcome;
 use super::workloads::Workload;
 
 /// Throughputs this close are the same; latency then decides. The paper found the two to go together.

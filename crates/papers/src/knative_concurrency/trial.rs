@@ -4,8 +4,8 @@ use serde::Serialize;
 use windfall_core::Seed;
 use windfall_core::statistics;
 use windfall_rl::random::Draw;
-use windfall_sim::knative::LoadTestOutcome;
 
+use super::knative::LoadTestOutcome;
 use super::sweep::WorkloadSweep;
 use super::{LIMITS, LimitLearner};
 

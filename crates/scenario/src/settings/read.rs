@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use toml::de::{DeTable, DeValue};
 use windfall_core::{Allocation, Duration, Seed};
+use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
+use windfall_registry::{
+    CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, sizes_single_calls,
+};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
 use windfall_trace::{
     AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement as InMinute, ReadOptions, Source,
@@ -11,8 +15,6 @@ use windfall_trace::{
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
-use crate::checkpoint_policy::{is_checkpoint, label, open};
-use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, pair};
 
 /// Whether the platform gives every call a size of its own.
 fn sizes_calls(scenario: &Scenario) -> bool {
@@ -349,15 +351,6 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             );
         }
     }
-}
-
-/// Whether a policy's whole point is another size for each call.
-fn sizes_single_calls(policy: &str) -> bool {
-    if is_checkpoint(policy) {
-        return open(policy).is_ok_and(|opened| opened.kind.sizes_calls);
-    }
-    let calls = pair(policy).map(|(calls, _)| calls).or_else(|| entry(policy));
-    calls.is_some_and(|calls| calls.sizes_calls)
 }
 
 fn first_repeated<T: PartialEq + std::fmt::Debug>(list: &[T]) -> Option<String> {

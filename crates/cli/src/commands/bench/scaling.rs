@@ -15,8 +15,9 @@ use windfall_core::{
     Allocation, Decision, Duration, Observation, Policy, PolicyError, Seed, TickRecord,
 };
 use windfall_policy::WindfallScaling;
+use windfall_registry::entry;
 use windfall_scenario::run::{NoJournal, Watching};
-use windfall_scenario::{Run, Scenario, entry};
+use windfall_scenario::{Run, Scenario};
 use windfall_sim::{Cluster, ScaleOut};
 use windfall_trace::{AzureLikeSettings, Source};
 
@@ -133,7 +134,7 @@ fn simulate(scenario: &Scenario, notes: &Arc<Mutex<Notes>>) -> anyhow::Result<u6
     let run = Run { scenario, policy: "windfall-scaling", load: 1.0, seed, keep_steps: false };
     let mut progress = |ended| bar.set_position(ended);
     let watching: Watching<'_> = (&mut NoJournal, &mut progress);
-    let output = run.play_on(cluster, (assembled, false), workload.as_mut(), watching)?;
+    let output = run.play_on(cluster, assembled, workload.as_mut(), watching)?;
     bar.finish_and_clear();
     Ok(output.ledger.arrived)
 }
