@@ -1,4 +1,4 @@
-//! Everything CI runs, cheapest first.
+//! Everything that must hold, cheapest first. CI runs the long form.
 
 use std::process::Command;
 
@@ -108,7 +108,7 @@ fn fuzz_targets(long: bool) -> Result<Outcome, String> {
         return campaign.run().map(|()| Outcome::Passed);
     }
     let mut check = Command::new("cargo");
-    check.args(["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+    check.args(["check", "--manifest-path", "fuzz/Cargo.toml"]);
     // Nothing is linked, so libFuzzer itself need not be compiled; no file has to be there.
     passed(check.env("CUSTOM_LIBFUZZER_PATH", "target/libFuzzer.a"))
 }

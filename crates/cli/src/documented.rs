@@ -41,7 +41,8 @@ fn files(folders: &[&str], ending: &str) -> Vec<String> {
 
 /// Every command that does something by itself, e.g. `trace inspect`.
 fn runnable(command: &Command, path: &str, all: &mut BTreeSet<String>) {
-    let mut parts = command.get_subcommands().filter(|part| part.get_name() != "help").peekable();
+    let is_for_users = |part: &&Command| part.get_name() != "help" && !part.is_hide_set();
+    let mut parts = command.get_subcommands().filter(is_for_users).peekable();
     let runs = parts.peek().is_none() || !command.is_subcommand_required_set();
     if runs && !path.is_empty() {
         all.insert(path.to_owned());

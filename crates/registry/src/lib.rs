@@ -1,4 +1,4 @@
-//! A name becomes a guarded policy.
+//! Builds a policy with its safeguards from a name.
 //!
 //! ```text
 //!   windfall                  ─► entries            ─┐
@@ -7,8 +7,8 @@
 //!   night.safetensors         ─► checkpoint_policy  ─┘
 //! ```
 //!
-//! There is no simulator behind this crate: whoever drives a real platform needs the same policies behind the
-//! same safeguards, and must not drag a simulated cluster along.
+//! This crate does not depend on the simulator, so a driver of a real platform can use the same policies behind
+//! the same safeguards without it.
 
 mod assemble;
 pub mod checkpoint_policy;

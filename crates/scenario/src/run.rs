@@ -8,7 +8,7 @@ use windfall_core::{
 use windfall_registry::checkpoint_policy::label;
 use windfall_registry::{AssembleError, Assembled, assemble, call_safeguard};
 use windfall_sim::{Cluster, Ledger, Settings, Simulator};
-use windfall_telemetry::{RunDetail, RunLabel, RunMetrics, RunSummary};
+use windfall_telemetry::{FunctionCosts, RunDetail, RunLabel, RunMetrics, RunSummary};
 use windfall_trace::{TraceError, offered_load};
 
 use crate::cluster::{Reserved, size_cluster};
@@ -65,6 +65,8 @@ pub struct RunOutput {
     pub summary: RunSummary,
     /// For the report.
     pub detail: RunDetail,
+    /// What each function held.
+    pub costs: FunctionCosts,
     /// The machines it ran on.
     pub cluster: Cluster,
     /// Where every call went.
@@ -199,7 +201,8 @@ impl Run<'_> {
         let label = self.label();
         let summary = sink.metrics.summary(&label);
         let detail = sink.metrics.detail(&label, &names);
-        Ok(RunOutput { summary, detail, cluster, ledger, events })
+        let costs = sink.metrics.function_costs();
+        Ok(RunOutput { summary, detail, costs, cluster, ledger, events })
     }
 
     /// What tells this run from others.

@@ -24,6 +24,7 @@ mod event_queue;
 mod faults;
 mod function;
 mod gauges;
+mod held_back;
 mod idle;
 mod instance;
 mod instances;

@@ -75,7 +75,7 @@ pub(crate) fn open_azure_2019(
         .zip(keep)
         .filter(|(_, keep)| *keep)
         .filter_map(|((facts, row), _)| facts.map(|facts| (facts, row.as_slice())))
-        .filter(|(facts, _)| options.holds(&facts.application))
+        .filter(|(facts, _)| options.takes(facts))
         .collect();
     let (facts, rows): (Vec<FunctionFacts>, Vec<_>) = not_empty(kept, &name)?.into_iter().unzip();
     let counts = MinuteCounts::new(window.1, &rows, totals, options.caps);
@@ -213,8 +213,7 @@ fn facts_of_calls(
         if !keep[member] {
             continue;
         }
-        place[member] = Some(facts.len() as u32);
-        facts.push(FunctionFacts {
+        let known = FunctionFacts {
             member: member as u64,
             name: format!("{application}/{function}"),
             application,
@@ -222,7 +221,12 @@ fn facts_of_calls(
             duration_ms: Some(percentiles_of(std::mem::take(&mut runs_ms[member]))),
             memory_mib: None,
             reservation: None,
-        });
+        };
+        if options.without_sleepers && known.sleeps() {
+            continue;
+        }
+        place[member] = Some(facts.len() as u32);
+        facts.push(known);
     }
     (facts, place)
 }

@@ -140,7 +140,9 @@ fn says(written: &str, value: &Value) -> bool {
         }
         Value::String(word) => written.trim_matches('"') == word,
         Value::Null => written == "none",
-        Value::Bool(_) | Value::Array(_) | Value::Object(_) => written == value.to_string(),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            serde_json::from_str::<Value>(written).is_ok_and(|written| written == *value)
+        }
     }
 }
 

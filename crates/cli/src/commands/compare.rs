@@ -78,7 +78,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         directory(&out)?;
     }
     let threads = arguments.threads.unwrap_or_else(all_threads);
-    let SweepResult { rows, details } = Sweep { scenario: &scenario, threads }.play(&watcher)?;
+    let SweepResult { rows, details, costs } =
+        Sweep { scenario: &scenario, threads }.play(&watcher)?;
     watcher.bar.finish_and_clear();
 
     let context = ReportContext {
@@ -87,11 +88,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: serde_json::to_value(&scenario)?,
     };
-    let comparison = Comparison::new(rows.clone(), BASELINE);
+    let comparison = Comparison::with_functions(rows.clone(), &costs, BASELINE);
     directory(&out)?;
     let report = out.join("report.html");
     write_whole(&report, &comparison_report(&context, &comparison, &details))?;
-    let results = ComparisonResults { context, rows, details };
+    let results = ComparisonResults { context, rows, details, costs };
     write_whole(&out.join("results.json"), &serde_json::to_string(&results)?)?;
     show(&comparison, arguments.format, &report.display().to_string())?;
     Ok(ExitCode::SUCCESS)

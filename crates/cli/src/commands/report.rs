@@ -54,7 +54,7 @@ fn comparison(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
     let results = ComparisonResults::from_json(&text)
         .with_context(|| format!("{name}: is not a result of `windfall compare`"))?;
-    let comparison = Comparison::new(results.rows, BASELINE);
+    let comparison = Comparison::with_functions(results.rows, &results.costs, BASELINE);
     let report = arguments.out.clone().unwrap_or_else(|| path.with_file_name("report.html"));
     write_whole(&report, &comparison_report(&results.context, &comparison, &results.details))?;
     show(&comparison, arguments.format, &report.display().to_string())

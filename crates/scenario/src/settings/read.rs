@@ -104,6 +104,7 @@ fn azure_like(
             .unwrap_or(usual.calls_per_hour),
         start_hour: table.number("start_hour", 0.0..=23.999, problems).unwrap_or(usual.start_hour),
         placement: placement.unwrap_or(usual.placement),
+        without_sleepers: table.truth("without_sleepers", problems).unwrap_or(false),
     }
 }
 
@@ -139,6 +140,9 @@ fn read_options(
             .whole("max_functions", 1..=1_000_000, problems)
             .map(|functions| functions as usize),
         without_busiest: table.truth("without_busiest", problems).unwrap_or(usual.without_busiest),
+        without_sleepers: table
+            .truth("without_sleepers", problems)
+            .unwrap_or(usual.without_sleepers),
         fold: table.choice("fold", &[("train", Fold::Train), ("test", Fold::Test)], problems),
         fold_by: table.choice("fold_by", &units, problems).unwrap_or(usual.fold_by),
         skip_incomplete: table.truth("skip_incomplete", problems).unwrap_or(usual.skip_incomplete),

@@ -4,6 +4,7 @@
 mod honest;
 mod honest_page;
 mod page;
+mod sizing_variants;
 
 use std::path::PathBuf;
 
@@ -37,6 +38,10 @@ pub struct Settings {
     pub minutes: Option<u32>,
     /// Whether single ideas of `windfall` are switched off, one by one.
     pub with_ablation: bool,
+    /// Whether incumbents are also played at every over-commit.
+    pub with_over_commit: bool,
+    /// Whether the paper's agent takes part in the honest benchmark.
+    pub with_agent: bool,
     /// Only the paper's simulator.
     pub published_only: bool,
 }

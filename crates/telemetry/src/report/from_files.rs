@@ -8,7 +8,9 @@ use windfall_core::{Duration, TelemetrySink, Timestamp};
 
 use super::{ReportContext, run_report};
 use crate::journal::Entry;
-use crate::{JournalError, JournalReader, RunDetail, RunLabel, RunMetrics, RunSummary};
+use crate::{
+    FunctionCosts, JournalError, JournalReader, RunDetail, RunLabel, RunMetrics, RunSummary,
+};
 
 /// The contents of `results.json`: everything that the report of a comparison is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +21,9 @@ pub struct ComparisonResults {
     pub rows: Vec<RunSummary>,
     /// What the charts are drawn from.
     pub details: Vec<RunDetail>,
+    /// What each function held in each run, for intervals over functions; none in older files.
+    #[serde(default)]
+    pub costs: Vec<FunctionCosts>,
 }
 
 impl ComparisonResults {

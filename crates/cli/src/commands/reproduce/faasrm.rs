@@ -42,6 +42,12 @@ pub(crate) struct Arguments {
     /// Without switching off single ideas of `windfall`
     #[arg(long, help_heading = "Amount")]
     no_ablation: bool,
+    /// Without playing incumbents at every over-commit
+    #[arg(long, help_heading = "Amount")]
+    no_over_commit: bool,
+    /// Without the agent of the paper in the honest benchmark: nothing is trained
+    #[arg(long, conflicts_with_all = ["checkpoint", "core_price"], help_heading = "Amount")]
+    no_agent: bool,
     /// Only the paper's simulator
     #[arg(long, help_heading = "Amount")]
     published_only: bool,
@@ -75,6 +81,8 @@ impl Arguments {
             loads: self.loads.clone(),
             minutes: self.minutes,
             with_ablation: !self.no_ablation,
+            with_over_commit: !self.no_over_commit,
+            with_agent: !self.no_agent,
             published_only: self.published_only,
         }
     }

@@ -40,6 +40,7 @@ pub(super) fn play(
         Some(file) => {
             vec![Agent { file: file.clone(), what: "the agent given".into(), curve: Vec::new() }]
         }
+        None if !settings.with_agent => Vec::new(),
         None => train_all(request, settings.core_price, &whole.training_source(), watcher)?,
     };
     let benchmark = HonestSizing {
@@ -48,6 +49,7 @@ pub(super) fn play(
         more_policies: agents.iter().map(|agent| agent.file.display().to_string()).collect(),
         minutes: settings.minutes.or(request.quick.then_some(20)),
         with_ablation: !request.quick && settings.with_ablation,
+        with_over_commit: !request.quick && settings.with_over_commit,
         threads: request.threads,
         ..whole
     };

@@ -3,17 +3,22 @@
 use std::path::Path;
 
 use crate::faasrm_training::TrainingPoint;
+use crate::honest_sizing::Reading;
 use serde_json::{Value, json};
 use windfall_telemetry::comparison::number::{percent, short};
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Section, Series, Table};
 use windfall_telemetry::{Aggregate, Comparison, RunDetail};
 
 use super::honest::{Agent, Honest};
+use super::sizing_variants;
 
 /// The columns of the tables: metric, heading, whether it is a share.
-const COLUMNS: [(&str, &str, bool); 12] = [
+const COLUMNS: [(&str, &str, bool); 15] = [
     ("slowdown_p99", "p99 slowdown", false),
+    ("slowdown_p999", "p99.9 slowdown", false),
+    ("core_seconds_held", "core-s held", false),
     ("core_seconds_granted", "core-s granted", false),
+    ("core_seconds_held_back", "core-s held back", false),
     ("core_seconds_used", "core-s used", false),
     ("harvested_violation_share", "harvested over 1.05x", true),
     ("violation_depth_max", "worst degradation", true),
@@ -30,14 +35,23 @@ impl Honest {
     /// How `windfall` fares, in a sentence or two.
     pub(super) fn headline(&self) -> String {
         let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
-        let gaps = &self.result.gap_closed;
-        let fewer = gaps.iter().map(|gap| 1.0 - gap.windfall_granted / gap.best_granted);
-        let closed = gaps.iter().map(|gap| gap.share);
-        let held = self.result.bars.iter().filter(|bar| bar.holds).count();
+        let saved = |reading: Reading| {
+            let variants = self.result.variants.iter();
+            span(
+                variants
+                    .filter(move |one| one.name == reading.name())
+                    .map(|one| one.saving_percent / 100.0),
+            )
+        };
+        let closed = self.result.gap_closed.iter().map(|gap| gap.share);
+        let kept = self.result.bars.iter().filter(|bar| bar.holds).count();
         format!(
-            "In the honest simulator{calls} windfall grants {} fewer core-seconds than the best of histogram, libra and \
-             shabari and closes {} of its distance to what is used; {held} of {} promises hold.",
-            span(fewer),
+            "In the honest simulator{calls} windfall holds {} fewer core-seconds (granted plus held back) than the best of \
+             histogram, libra and shabari; {} with functions capped, {} without functions that sleep. It closes {} of the \
+             distance to what is used; {kept} of {} promises hold.",
+            saved(Reading::Full),
+            saved(Reading::Capped),
+            saved(Reading::NoSleepers),
             span(closed),
             self.result.bars.len()
         )
@@ -45,6 +59,9 @@ impl Honest {
 
     /// How every agent fares beside a coin behind the same safeguard.
     pub(super) fn verdict(&self) -> String {
+        if self.agents.is_empty() {
+            return "The agent of the paper took no part.".to_owned();
+        }
         let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
         let told = self
             .agents
@@ -63,8 +80,8 @@ impl Honest {
             let mean = |policy: &str, key: &str| {
                 self.result.comparison.at(load).find(|row| row.policy == policy)?.mean(key)
             };
-            let granted = "core_seconds_granted";
-            let change = (mean(agent, granted)? / mean(coin, granted)? - 1.0) * 100.0;
+            let held = "core_seconds_held";
+            let change = (mean(agent, held)? / mean(coin, held)? - 1.0) * 100.0;
             let slowdown = "slowdown_p99";
             let (ours, theirs) = (short(mean(agent, slowdown)?), short(mean(coin, slowdown)?));
             Some(format!("at load {load} {change:+.1} % core-seconds, p99 {ours} against {theirs}"))
@@ -95,6 +112,7 @@ pub(super) fn text(honest: &Honest) -> String {
         text += &format!("\ngap closed at load {}: {} %", gap.load, percent(gap.share));
     }
     text += "\n";
+    text += &sizing_variants::text(&honest.result);
     for bar in &honest.result.bars {
         let holds = if bar.holds { "holds " } else { "MISSED" };
         text += &format!("\n{holds} load {}: {} ({})", bar.load, bar.promise, bar.measured);
@@ -106,7 +124,8 @@ pub(super) fn text(honest: &Honest) -> String {
     let files: Vec<String> =
         honest.agents.iter().map(|agent| agent.file.display().to_string()).collect();
     text += &format!("\n\n{}", honest.headline());
-    format!("{text}\n\n{}\ncheckpoints: {}\n", honest.verdict(), files.join(", "))
+    text += &format!("\n\n{}\n", honest.verdict());
+    if files.is_empty() { text } else { format!("{text}checkpoints: {}\n", files.join(", ")) }
 }
 
 /// Adds the keys that scripts rely on.
@@ -116,6 +135,8 @@ pub(super) fn add_numbers(honest: &Honest, numbers: &mut Value) {
     numbers["honest_is_generated"] = json!(honest.result.is_generated);
     numbers["gap_closed"] = json!(honest.result.gap_closed);
     numbers["bars"] = json!(honest.result.bars);
+    numbers["variants"] = json!(honest.result.variants);
+    numbers["over_commit"] = json!(honest.result.over_commit);
     numbers["ablation"] = json!(honest.result.ablation);
     let agent = |agent: &Agent| {
         json!({
@@ -140,6 +161,7 @@ pub(super) fn sections(honest: &Honest) -> Vec<Section> {
         tables.blocks.push(Block::Table(table(honest, load)));
     }
     let mut sections = vec![tables, distributions(honest)];
+    sections.extend(sizing_variants::sections(&honest.result));
     sections.extend(promises(honest));
     sections.extend(ablation(honest));
     if honest.agents.iter().any(|agent| !agent.curve.is_empty()) {
@@ -217,7 +239,8 @@ fn promises(honest: &Honest) -> Option<Section> {
     };
     let gaps =
         honest.result.gap_closed.iter().map(|closed| gap(closed.load, closed.share)).collect();
-    let lead = "The gap is the distance in core-seconds from the best heuristic to what is used.";
+    let lead =
+        "The gap is the distance in core-seconds held from the best heuristic to what is used.";
     Some(Section::new("windfall", lead).with(Block::Facts(gaps)).with(Block::Table(table)))
 }
 
@@ -227,10 +250,9 @@ fn ablation(honest: &Honest) -> Option<Section> {
         return None;
     }
     let comparison = Comparison::new(honest.result.ablation.clone(), "windfall");
-    let columns =
-        ["slowdown_p99", "rfet_mean", "harvested_violation_share", "core_seconds_granted"];
+    let columns = ["slowdown_p99", "rfet_mean", "harvested_violation_share", "core_seconds_held"];
     let mut table =
-        Table::new(["load", "policy", "p99", "RFET", "harvested over 1.05x", "core-s granted"]);
+        Table::new(["load", "policy", "p99", "RFET", "harvested over 1.05x", "core-s held"]);
     for row in &comparison.aggregates {
         let mut cells = vec![Cell::from(row.load.to_string()), Cell::from(row.policy.as_str())];
         cells.extend(columns.map(|key| cell(row, key, key.ends_with("share"))));
