@@ -18,6 +18,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use windfall_core::statistics::mean;
 use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId, PolicyError};
 
 use crate::per_function::PerFunction;
@@ -114,8 +115,7 @@ impl Regulated {
     /// Ratio of latency to reference; `None` while either is unknown.
     fn slowness(&self) -> Option<f64> {
         let reference = self.runs_at_user_size.quantile(0.5).filter(|&run| run > 0.0)?;
-        let mean = self.last_runs.iter().sum::<f64>() / self.last_runs.len() as f64;
-        (!self.last_runs.is_empty()).then_some(mean / reference)
+        Some(mean(&self.last_runs)? / reference)
     }
 
     /// Returns the CPU after a regulation if one is due, else `cpu` unchanged.

@@ -18,6 +18,7 @@
 //! uses their running mean.
 
 use serde::{Deserialize, Serialize};
+use windfall_core::statistics::coefficient_of_variation;
 use windfall_core::{
     Decision, Duration, FunctionView, Observation, Policy, PolicyError, Setting, Target,
     TickRecord, Timestamp,
@@ -138,13 +139,8 @@ impl IdleTimes {
 
     /// Coefficient of variation of the bin counts: high if few bins hold most of the idle times.
     fn cv(&self) -> f64 {
-        let bins = self.minutes.len().max(1) as f64;
-        let mean = self.minutes.iter().map(|count| f64::from(*count)).sum::<f64>() / bins;
-        if mean == 0.0 {
-            return 0.0;
-        }
-        let off = |count: &u32| (f64::from(*count) - mean).powi(2);
-        (self.minutes.iter().map(off).sum::<f64>() / bins).sqrt() / mean
+        let counts = self.minutes.iter().map(|count| f64::from(*count));
+        coefficient_of_variation(counts).unwrap_or(0.0)
     }
 
     /// Number of instances to have until the next tick.

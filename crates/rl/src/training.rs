@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::{Interval, mean};
 
 use crate::catalogue::{Entry, Split};
 use crate::checkpoint::Checkpoint;
@@ -22,13 +23,8 @@ pub struct Evaluation {
 impl Evaluation {
     /// Of these returns; at least one.
     pub fn of(returns: &[f64]) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "episodes are few")]
-        let count = returns.len().max(1) as f64;
-        Self {
-            mean: returns.iter().sum::<f64>() / count,
-            low: returns.iter().copied().fold(f64::INFINITY, f64::min),
-            high: returns.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        }
+        let Interval { low, high } = Interval::covering(returns);
+        Self { mean: mean(returns).unwrap_or(0.0), low, high }
     }
 }
 

@@ -13,7 +13,6 @@ pub mod arrivals_oracle;
 pub mod bootstrap;
 pub mod dials;
 pub mod envelope;
-mod interval;
 pub mod measure;
 pub mod minute_oracle;
 pub mod numbers;
@@ -26,6 +25,7 @@ pub mod worlds;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use windfall_core::statistics::mean;
 use windfall_core::{Allocation, Seed};
 use windfall_scenario::cluster::size_cluster;
 use windfall_scenario::run::{Run, RunError, Watching, reserved};
@@ -33,7 +33,7 @@ use windfall_scenario::settings::Scenario;
 use windfall_sim::{Cluster, Placement};
 use windfall_trace::Needs;
 
-pub use self::interval::Interval;
+pub use windfall_core::statistics::Interval;
 
 use self::arrivals_oracle::OracleCost;
 use self::dials::Family;
@@ -155,8 +155,8 @@ pub struct FrontierResult {
 impl FrontierResult {
     /// What the arrivals oracle holds, averaged over the seeds; never zero.
     pub fn mean_of_oracle(&self, of: fn(&OracleCost) -> f64) -> f64 {
-        let sum: f64 = self.oracle.iter().map(|point| of(&point.cost)).sum();
-        (sum / self.oracle.len().max(1) as f64).max(f64::MIN_POSITIVE)
+        let costs = self.oracle.iter().map(|point| of(&point.cost));
+        mean(costs).unwrap_or(0.0).max(f64::MIN_POSITIVE)
     }
 }
 

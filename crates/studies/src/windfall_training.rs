@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 use windfall_agents::windfall_dials::{self as dials, DIALS, Dial};
+use windfall_core::statistics::mean;
 use windfall_core::{Duration, Seed};
 use windfall_policy::WindfallSizingSettings;
 use windfall_rl::Checkpoint;
@@ -209,7 +210,7 @@ impl WindfallTraining {
             .with_max_len(1)
             .map(|(&trial, &rival)| Ok(cost_of(&play(&scenario, "windfall", trial)?, rival)))
             .collect::<Result<_, RunError>>()?;
-        Ok(costs.iter().sum::<f64>() / costs.len().max(1) as f64)
+        Ok(mean(&costs).unwrap_or(0.0))
     }
 }
 

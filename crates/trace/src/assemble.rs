@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use windfall_core::statistics::nearest_neighbour;
 use windfall_core::{Duration, Seed, Timestamp, Trigger, Workload};
 
 use crate::azure_2019;
@@ -235,9 +236,8 @@ fn percentiles_of(mut values: Vec<f32>) -> Quantiles {
     values.sort_unstable_by(f32::total_cmp);
     let limits = &demand().duration;
     let at = |probability: f64| {
-        let place = probability * (values.len().max(1) - 1) as f64;
-        let value = values.get(place.round() as usize);
-        (probability, value.map_or(limits.low_ms, |&value| f64::from(value)))
+        let value = nearest_neighbour(&values, probability);
+        (probability, value.map_or(limits.low_ms, f64::from))
     };
     Quantiles::new([0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0].map(at), limits.low_ms, limits.high_ms)
 }

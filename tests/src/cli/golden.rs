@@ -1,5 +1,5 @@
-//! Outputs that may not change unseen, byte for byte: journals of tiny scenarios, the stories told from
-//! them, and every help text. `cargo xtask bless` rewrites the files under `tests/golden`.
+//! Outputs that must not change by accident, compared byte for byte: journals of tiny scenarios, what `explain` prints
+//! for them, and every help text. `cargo xtask bless` rewrites the files under `tests/golden`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -11,8 +11,8 @@ fn faasrm_goes_on_with_generated_calls_and_says_so() {
     let words: Vec<&str> = words.split(' ').collect();
     let output = place.command(&words).env("WINDFALL_DATA", place.path("nowhere")).output();
     let ended = Ended::of(output.expect("the program can be started"));
-    for told in ["Azure Functions 2019", "IntelliSys-Lab/Freyr-sim", "--sample DIR", "GENERATED"] {
-        assert!(ended.stderr.contains(told), "`{told}` is not told: {}", ended.stderr);
+    for part in ["Azure Functions 2019", "IntelliSys-Lab/Freyr-sim", "--sample DIR", "GENERATED"] {
+        assert!(ended.stderr.contains(part), "`{part}` is missing in: {}", ended.stderr);
     }
     let json = ended.json();
     let rows = json["published"].as_array().expect("rows");

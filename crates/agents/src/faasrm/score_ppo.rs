@@ -16,6 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::{mean, population_deviation};
 use windfall_rl::algorithms::ppo::epochs::{Epochs, Order, Sums};
 use windfall_rl::algorithms::ppo::surrogate::Surrogate;
 use windfall_rl::algorithms::ppo::value_loss::ValueLoss;
@@ -208,10 +209,9 @@ impl ScorePpo {
         let mut advantages: Vec<f32> =
             samples.iter().zip(values).map(|(sample, value)| sample.value - value).collect();
         if self.settings.normalise_advantages {
-            let count = advantages.len().max(1) as f64;
-            let mean = advantages.iter().map(|a| f64::from(*a)).sum::<f64>() / count;
-            let square = |a: &f32| (f64::from(*a) - mean).powi(2);
-            let deviation = (advantages.iter().map(square).sum::<f64>() / count).sqrt() + 1e-8;
+            let values = advantages.iter().map(|a| f64::from(*a));
+            let mean = mean(values.clone()).unwrap_or(0.0);
+            let deviation = population_deviation(values).unwrap_or(0.0) + 1e-8;
             // Divided in double precision, where `normalise::standardise` multiplies by the inverse: the last bit
             // may differ, and stored agents were trained with this one.
             for advantage in &mut advantages {

@@ -8,6 +8,8 @@
 //!
 //! The tables are in `params/gap_prior.txt`, one line per class: its number, then `bin:count`.
 
+use windfall_core::statistics::upper_median;
+
 use crate::windfall_scaling::gap_bins::BINS;
 use crate::windfall_scaling::gap_history::GapHistory;
 
@@ -26,14 +28,11 @@ const SMOOTHING: usize = 2;
 pub(crate) fn class_of(level: usize, history: &GapHistory) -> usize {
     let kind = usize::from(level > 0) * CLASSES_PER_KIND;
     let recent = history.recent();
-    if recent.is_empty() {
-        return kind;
-    }
     let mut sorted = [0.0; 6];
     let sorted = &mut sorted[..recent.len()];
     sorted.copy_from_slice(recent);
     sorted.sort_unstable_by(f32::total_cmp);
-    let median = f64::from(sorted[sorted.len() / 2]);
+    let Some(median) = upper_median(sorted).map(f64::from) else { return kind };
     let step = ((median.max(1.0).log2() / 1.25) as usize).min(STEPS - 1);
     kind + 1 + 2 * step + usize::from(is_regular(recent))
 }

@@ -1,5 +1,6 @@
 //! State of one function under windfall scaling: costs of waiting, and which instances are worth holding.
 
+use windfall_core::statistics::upper_median;
 use windfall_core::{Duration, FunctionView, MilliCpu, Timestamp};
 
 use super::WindfallScalingSettings;
@@ -244,7 +245,7 @@ impl ScaledFunction {
         Some(Reasons {
             level,
             age,
-            usual_gap: recent.get(recent.len() / 2).map(|gap| f64::from(*gap)),
+            usual_gap: upper_median(&recent).map(f64::from),
             hazard: shared.programme.hazard(&state.history, prior, belief, age),
             costs: self.costs(level, view, shared),
         })

@@ -1,9 +1,10 @@
 //! What a frontier tells in tables: every setting, ours against the envelope, and both together over each alone.
 
+use windfall_core::statistics;
 use windfall_telemetry::document::{Cell, Table};
 
 use super::alone::OverAlone;
-use super::ratios::{Ratio, geometric_mean_of};
+use super::ratios::Ratio;
 use super::trades::RatioColumn;
 use super::{FrontierPoint, FrontierResult, Interval, Question};
 
@@ -16,12 +17,12 @@ pub(super) struct Setting<'a> {
 
 impl Setting<'_> {
     pub(super) fn mean(&self, of: fn(&FrontierPoint) -> f64) -> f64 {
-        self.points.iter().map(|point| of(point)).sum::<f64>() / self.points.len().max(1) as f64
+        statistics::mean(self.points.iter().map(|point| of(point))).unwrap_or(0.0)
     }
 
     pub(super) fn geometric_mean(&self, of: fn(&FrontierPoint) -> f64) -> f64 {
-        let values: Vec<f64> = self.points.iter().map(|point| of(point)).collect();
-        geometric_mean_of(&values)
+        let values = self.points.iter().map(|point| of(point));
+        statistics::geometric_mean(values).unwrap_or(f64::NAN)
     }
 
     pub(super) fn is_incumbent(&self) -> bool {
@@ -29,7 +30,7 @@ impl Setting<'_> {
     }
 
     pub(super) fn range(&self, of: fn(&FrontierPoint) -> f64) -> Interval {
-        Interval::of(self.points.iter().map(|point| of(point)))
+        Interval::covering(self.points.iter().map(|point| of(point)))
     }
 }
 
@@ -90,7 +91,7 @@ pub(super) fn alone_of(rows: &[OverAlone]) -> Table {
     let mut table = Table::new(["price", "over", ""].into_iter().chain(heads));
     for row in rows {
         let cells = row.columns().map(|(_, ratio)| {
-            let Interval { low, high } = Interval::of(ratio.by_seed.iter().copied());
+            let Interval { low, high } = Interval::covering(&ratio.by_seed);
             Cell {
                 small: format!("{low:.2} to {high:.2}"),
                 worse: ratio.mean > 1.0,

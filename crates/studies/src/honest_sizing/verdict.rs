@@ -1,6 +1,7 @@
 //! How far `windfall` came: the gap it closes, and the promises it keeps or breaks.
 
 use serde::Serialize;
+use windfall_core::statistics;
 use windfall_telemetry::statistics::Estimate;
 use windfall_telemetry::{Comparison, RunSummary};
 
@@ -45,9 +46,8 @@ fn mean(
     policy: &str,
     column: fn(&RunSummary) -> f64,
 ) -> Option<f64> {
-    let of: Vec<f64> =
-        rows.iter().filter(|row| row.load == load && row.policy == policy).map(column).collect();
-    (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64)
+    let own = rows.iter().filter(|row| row.load == load && row.policy == policy);
+    statistics::mean(own.map(column))
 }
 
 /// The gap closed at every load at which `windfall` and a heuristic were played.

@@ -1,6 +1,7 @@
 //! The published table, its distributions and the agent's learning curve, as text and as a page.
 
 use serde_json::{Value, json};
+use windfall_core::statistics::{self, Interval};
 use windfall_papers::faasrm::Origin;
 use windfall_papers::faasrm::published::{Reproduction, Row};
 use windfall_telemetry::Document;
@@ -221,9 +222,8 @@ fn curves(published: &Reproduction) -> Vec<Chart> {
     let mean = |of: fn(&windfall_papers::faasrm::paper_agent::Episode) -> f64, place: usize| {
         let values: Vec<f64> =
             published.curves.iter().filter_map(|(_, curve)| curve.get(place).map(of)).collect();
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let Interval { low, high } = Interval::covering(&values);
+        let mean = statistics::mean(&values).unwrap_or(0.0);
         Point::new(place as f64 + 1.0, mean).with_spread(low, high)
     };
     let line = |name: &str, of: fn(&windfall_papers::faasrm::paper_agent::Episode) -> f64| Series {

@@ -1,6 +1,7 @@
 //! What came out of SIMPPO, as text and as a page.
 
 use serde_json::json;
+use windfall_core::statistics::{self, population_deviation};
 use windfall_papers::simppo::load_sweep::LoadRow;
 use windfall_papers::simppo::online::OnlineRow;
 use windfall_papers::simppo::{ReproduceSettings, Results};
@@ -44,8 +45,7 @@ struct Summary {
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let values: Vec<f64> = values.collect();
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    statistics::mean(values).unwrap_or(0.0)
 }
 
 fn summaries(results: &Results) -> Vec<Summary> {
@@ -59,8 +59,7 @@ fn summaries(results: &Results) -> Vec<Summary> {
             |seed: &u64| mean(rows.iter().filter(|row| row.seed == *seed).map(|row| row.reward));
         let per_seed: Vec<f64> = seeds.iter().map(of_seed).collect();
         let reward = mean(per_seed.iter().copied());
-        let variance = mean(per_seed.iter().map(|value| (value - reward).powi(2)));
-        let spread = (per_seed.len() > 1).then(|| variance.sqrt());
+        let spread = population_deviation(&per_seed).filter(|_| per_seed.len() > 1);
         let ratio = |row: &&OnlineRow| (row.p99_ms / row.slo_ms).max(1e-9).ln();
         Summary {
             policy,
