@@ -1,8 +1,9 @@
 //! A machine: what it has, what it has granted, and what it owes.
 
-use windfall_core::{Allocation, MilliCpu};
+use windfall_core::{Allocation, MilliCpu, Timestamp};
 
 use crate::event_queue::Token;
+use crate::held_back::HeldBackTime;
 use crate::settings::Cluster;
 
 /// One node. Invariant: `idle` never exceeds `free`, in either resource.
@@ -24,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) running: Vec<u32>,
     /// CPU kept out of new calls' reach for running ones that may want it back.
     pub(crate) held_back: MilliCpu,
+    /// What that kept from new calls so far.
+    pub(crate) held_back_time: HeldBackTime,
     /// Calls whose raise found no room, in the order they asked.
     pub(crate) debts: Vec<u32>,
     /// Millicores that the running calls could use at most, all at their widest.
@@ -52,6 +55,7 @@ impl Node {
             instances: Vec::new(),
             running: Vec::new(),
             held_back: MilliCpu::ZERO,
+            held_back_time: HeldBackTime::default(),
             debts: Vec::new(),
             potential: 0,
             crowded: 0,
@@ -60,16 +64,34 @@ impl Node {
         }
     }
 
-    /// An instance begins to hold `amount`.
+    /// An instance begins to hold `amount` at `now`.
     #[inline]
-    pub(crate) fn hold(&mut self, amount: Allocation) {
+    pub(crate) fn hold(&mut self, amount: Allocation, now: Timestamp) {
+        self.count_held_back(now);
         self.free -= amount;
     }
 
-    /// An instance no longer holds `amount`.
+    /// An instance no longer holds `amount` from `now` on.
     #[inline]
-    pub(crate) fn release(&mut self, amount: Allocation) {
+    pub(crate) fn release(&mut self, amount: Allocation, now: Timestamp) {
+        self.count_held_back(now);
         self.free += amount;
+    }
+
+    /// Keeps `amount` back instead of `before` from `now` on.
+    pub(crate) fn hold_back(&mut self, before: MilliCpu, amount: MilliCpu, now: Timestamp) {
+        // Not through `count_held_back`: the account has to begin when the first amount is kept.
+        self.held_back_time.pass(now, self.held_back, self.free.cpu);
+        self.held_back -= before;
+        self.held_back += amount;
+    }
+
+    /// Brings the account of what is held back up to `now`; comes before every change of what is free.
+    #[inline]
+    pub(crate) fn count_held_back(&mut self, now: Timestamp) {
+        if self.held_back != MilliCpu::ZERO {
+            self.held_back_time.pass(now, self.held_back, self.free.cpu);
+        }
     }
 
     /// Held by instances that serve or start.

@@ -192,14 +192,14 @@ impl Simulator<'_> {
             }
         }
         if held_back != MilliCpu::ZERO {
-            self.nodes[node].held_back -= held_back;
+            self.hold_back(slot, MilliCpu::ZERO);
         }
         if owed != Allocation::ZERO {
             self.nodes[node].debts.retain(|&debtor| debtor != slot);
         }
         let state = &mut self.functions[function];
         if self.sizes_calls {
-            self.nodes[node].release(grant);
+            self.nodes[node].release(grant, now);
             self.gauges.release(grant, state.reservation);
         } else {
             // The instance holds on; its calls share the account of it.

@@ -40,12 +40,16 @@ impl Simulator<'_> {
     }
 
     /// Keeps `cpu` of the call's node out of new calls' reach from now on.
-    fn hold_back(&mut self, slot: u32, cpu: MilliCpu) {
+    pub(crate) fn hold_back(&mut self, slot: u32, cpu: MilliCpu) {
         let call = &mut self.calls[slot];
         let before = std::mem::replace(&mut call.held_back, cpu);
+        if before == MilliCpu::ZERO && cpu == MilliCpu::ZERO {
+            return;
+        }
         let node = &mut self.nodes[call.record.node.index()];
-        node.held_back -= before;
-        node.held_back += cpu;
+        node.hold_back(before, cpu, self.now);
+        call.record.cpu_held_back += node.held_back_time.part(before, call.held_back_mark);
+        call.held_back_mark = node.held_back_time.mark();
     }
 
     fn running_view(&mut self, slot: u32) -> RunningCall {
@@ -222,8 +226,8 @@ impl Simulator<'_> {
         let (is_running, reservation) = (call.is_running, call.record.reservation);
         self.gauges.release(before, reservation);
         self.gauges.hold(grant, reservation);
-        self.nodes[node].release(before);
-        self.nodes[node].hold(grant);
+        self.nodes[node].release(before, now);
+        self.nodes[node].hold(grant, now);
         let count = Count::of(&self.instances[instance]);
         self.instances[instance].held = grant;
         if is_running {

@@ -18,9 +18,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-telemetry", &["core"]),
     ("windfall-sim", &["core"]),
     ("windfall-rl", &["core", "control"]),
+    ("windfall-agents", &["core", "policy", "rl"]),
+    ("windfall-registry", &["core", "policy", "autoscalers", "control", "rl", "agents"]),
     ("windfall-platforms", &["core", "trace"]),
     ("windfall-gym", &["core", "trace", "sim", "policy", "control", "rl"]),
-    ("windfall-papers", &["core", "trace", "sim", "policy", "autoscalers", "control", "rl", "gym"]),
+    (
+        "windfall-papers",
+        &["core", "trace", "sim", "policy", "autoscalers", "control", "rl", "agents", "gym"],
+    ),
     (
         "windfall-scenario",
         &[
@@ -32,8 +37,25 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
             "sim",
             "rl",
+            "registry",
+        ],
+    ),
+    (
+        "windfall-studies",
+        &[
+            "core",
+            "trace",
+            "policy",
+            "autoscalers",
+            "control",
+            "telemetry",
+            "sim",
+            "rl",
+            "agents",
+            "registry",
             "gym",
             "papers",
+            "scenario",
         ],
     ),
     (
@@ -46,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "control",
             "telemetry",
             "rl",
+            "registry",
             "scenario",
             "platforms",
         ],
@@ -63,7 +86,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "rl",
             "gym",
             "papers",
+            "registry",
             "scenario",
+            "studies",
             "platforms",
             "daemon",
         ],
@@ -75,7 +100,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Crates that read no clock, open no socket and iterate over nothing in hash order.
 ///
-/// `scenario` is one of them although it uses all cores: rayon's results are collected in index
+/// `scenario` and `studies` are among them although they use all cores: rayon's results are collected in index
 /// order, and threads of our own stay banned there as everywhere below.
 const PURE: &[&str] = &[
     "core",
@@ -86,9 +111,12 @@ const PURE: &[&str] = &[
     "telemetry",
     "sim",
     "rl",
+    "agents",
+    "registry",
     "gym",
     "papers",
     "scenario",
+    "studies",
 ];
 
 /// Outside crates that only some of ours may name.
@@ -101,7 +129,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("indicatif", &["cli"]),
     ("kube", &["platforms"]),
     // Parallel work must be collected in a fixed order: where experiments are repeated by the hundred.
-    ("rayon", &["papers", "rl", "scenario"]),
+    ("rayon", &["papers", "rl", "scenario", "studies"]),
     ("tokio", &["platforms", "daemon", "cli"]),
 ];
 
@@ -208,6 +236,18 @@ fn line_of(repository: &Repository, manifest: &str, dependency: &str) -> Option<
 
 fn list(names: &[&str]) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+#[test]
+fn no_simulator_stands_behind_the_registry() {
+    let mut behind = vec!["registry"];
+    let mut place = 0;
+    while let Some(name) = behind.get(place) {
+        let row = ARROWS.iter().find(|(row, _)| row.strip_prefix("windfall-") == Some(*name));
+        behind.extend(row.map_or(&[][..], |(_, may)| may));
+        place += 1;
+    }
+    assert!(!behind.contains(&"sim"), "a driver of a real platform must not link the simulator");
 }
 
 #[test]
