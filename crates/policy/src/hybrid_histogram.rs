@@ -20,7 +20,7 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::statistics::coefficient_of_variation;
 use windfall_core::{
-    Decision, Duration, FunctionView, Observation, Policy, PolicyError, Setting, Target,
+    Decision, Duration, FunctionView, Needs, Observation, Policy, PolicyError, Setting, Target,
     TickRecord, Timestamp,
 };
 
@@ -214,6 +214,10 @@ impl Policy for HybridHistogram {
         "hybrid-histogram"
     }
 
+    fn needs(&self) -> Needs {
+        Needs { presence: true }
+    }
+
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
         let mut targets = Vec::new();
         for view in &seen.functions {
@@ -223,7 +227,10 @@ impl Policy for HybridHistogram {
     }
 
     fn feedback(&mut self, tick: &TickRecord) {
-        for target in tick.plan.targets() {
+        for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
+            self.functions.state(settled.function).accepted = None;
+        }
+        for target in tick.accepted() {
             if let Setting::Set(count) = target.instances {
                 self.functions.state(target.function).accepted = Some(count.get());
             }

@@ -29,7 +29,7 @@ impl Default for KeepAliveSettings {
 #[derive(Clone, Debug, Default)]
 pub struct KeepAlive {
     settings: KeepAliveSettings,
-    /// Whether an accepted plan has set the keep-alive of the function.
+    /// Whether the platform has accepted the keep-alive of the function.
     is_set: PerFunction<bool>,
 }
 
@@ -59,9 +59,12 @@ impl Policy for KeepAlive {
         Ok(Decision { targets, reason: format!("idle instances stay for {keep_alive}") })
     }
 
-    /// A target counts as set once an accepted plan contains it; until then `decide` repeats it.
+    /// A setting counts once the platform has accepted it; until then, or if it fails later, `decide` repeats it.
     fn feedback(&mut self, tick: &TickRecord) {
-        for target in tick.plan.targets() {
+        for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
+            *self.is_set.state(settled.function) = false;
+        }
+        for target in tick.accepted() {
             if target.keep_alive != Setting::Keep {
                 *self.is_set.state(target.function) = true;
             }
@@ -73,7 +76,7 @@ impl Policy for KeepAlive {
 mod tests {
     use super::*;
     use crate::fake_tick::{function, observation};
-    use windfall_core::SafeguardChain;
+    use windfall_core::{Answer, Receipt, Refusal, SafeguardChain};
 
     #[test]
     fn every_function_gets_its_keep_alive_once() {
@@ -87,7 +90,12 @@ mod tests {
         };
         assert_eq!(decision.targets, [expected(0), expected(1)]);
         let plan = SafeguardChain::default().review(&seen, &decision).unwrap();
-        policy.feedback(&TickRecord { plan, ..TickRecord::default() });
+        let refused = Receipt::of(&plan, |_| Answer::Refused(Refusal::Unreachable));
+        let record = |plan, receipt| TickRecord { plan, receipt, ..TickRecord::default() };
+        policy.feedback(&record(plan.clone(), refused));
+        assert_eq!(policy.decide(&seen).unwrap(), decision, "what was refused is asked for again");
+        let queued = Receipt::of(&plan, |_| Answer::Queued);
+        policy.feedback(&record(plan, queued));
         assert_eq!(policy.decide(&seen).unwrap().targets, []);
         let newcomer = observation(vec![function(0), function(1), function(2)]);
         assert_eq!(policy.decide(&newcomer).unwrap().targets, [expected(2)]);

@@ -11,7 +11,7 @@ use windfall_control::safeguards::{
 };
 use windfall_core::peak_range::PeakSettings;
 use windfall_core::{
-    CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Policy, SafeguardChain, Seed,
+    CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Needs, Policy, SafeguardChain, Seed,
 };
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
@@ -38,9 +38,6 @@ pub struct Assembled {
     pub tick_safeguards: SafeguardChain,
     /// Whether it needs to know the future: for reports only.
     pub foresight: bool,
-    /// Whether observations list every change of the number of calls in the system. Such a policy sets the
-    /// worth of idle instances, so its pre-warming never evicts one.
-    pub sees_presence: bool,
     /// Whether the tick policy only resizes instances. It is not used with per-call sizing, where every call
     /// brings its own size.
     pub ticks_resize_only: bool,
@@ -53,11 +50,15 @@ impl Assembled {
         Self {
             tick: other.tick,
             tick_safeguards: other.tick_safeguards,
-            sees_presence: other.sees_presence,
             ticks_resize_only: other.ticks_resize_only,
             foresight: self.foresight || other.foresight,
             ..self
         }
+    }
+
+    /// What its ticks want to be told.
+    pub fn needs(&self) -> Needs {
+        self.tick.as_ref().map_or_else(Needs::default, |tick| tick.needs())
     }
 
     /// The loop that sizes calls with this policy behind its safeguards.
@@ -111,7 +112,6 @@ pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
         tick: None,
         tick_safeguards: SafeguardChain::default(),
         foresight: false,
-        sees_presence: false,
         ticks_resize_only: false,
     }
 }
@@ -144,7 +144,6 @@ fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static
             Box::new(FlapBudget::new(240).or_per_call(0.05)),
             Box::new(Capacity::default()),
         ]),
-        sees_presence: true,
         ..sizes_calls(call)
     }
 }
@@ -384,8 +383,8 @@ mod tests {
         let built = |entry: &PolicyEntry| entry.assemble(&None, Seed::new(1)).expect("defaults");
         let both = built(calls).with_ticks_of(built(ticks));
         assert_eq!(both.call.name(), "histogram");
+        assert!(both.needs().presence);
         assert_eq!(both.tick.expect("it ticks").name(), "windfall-scaling");
-        assert!(both.sees_presence);
         assert!(pair("histogram+fixed").is_none(), "fixed has no ticks");
         assert!(!is_known("histogram+nobody") && is_known("fixed"));
     }

@@ -11,6 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::{Interval, redraw};
 
 /// Populations that are drawn.
 const DRAWS: u64 = 1000;
@@ -55,16 +56,14 @@ impl FunctionRatio {
         let all = Population { seeds: vec![1; pairs.len()], functions: vec![1; called.len()] };
         let ratio = all.ratio(pairs, &called)?;
         let stream = Seed::new(0).stream(STREAM);
-        let mut ratios: Vec<f64> = (0..DRAWS)
+        let ratios: Vec<f64> = (0..DRAWS)
             .filter_map(|draw| {
                 Population::drawn(stream.member(draw), pairs.len(), called.len())
                     .ratio(pairs, &called)
             })
             .collect();
-        ratios.sort_by(f64::total_cmp);
-        let at = |share: f64| ratios[((ratios.len() - 1) as f64 * share).round() as usize];
-        let has_drawn = !ratios.is_empty();
-        has_drawn.then(|| Self { ratio, low: at(0.025), high: at(0.975), functions: called.len() })
+        let Interval { low, high } = Interval::middle_95(ratios)?;
+        Some(Self { ratio, low, high, functions: called.len() })
     }
 }
 
@@ -86,10 +85,8 @@ struct Population {
 
 impl Population {
     fn drawn(seed: Seed, seeds: usize, functions: usize) -> Self {
-        Self {
-            seeds: draw_again(seed.stream("seeds"), seeds),
-            functions: draw_again(seed.stream("functions"), functions),
-        }
+        let mut rng = seed.generator();
+        Self { seeds: redraw(seeds, &mut rng), functions: redraw(functions, &mut rng) }
     }
 
     fn ratio(&self, pairs: &[CostPair<'_>], called: &[usize]) -> Option<f64> {
@@ -106,17 +103,6 @@ impl Population {
         let functions = called.iter().zip(&self.functions);
         costs.of_none + functions.map(|(&place, &times)| f64::from(times) * of(place)).sum::<f64>()
     }
-}
-
-/// `count` draws from `count` things: how often each came.
-fn draw_again(seed: Seed, count: usize) -> Vec<u32> {
-    let mut times = vec![0; count];
-    for draw in 0..count as u64 {
-        // The high half of the product is uniform over the places, whatever their number.
-        let place = (u128::from(seed.member(draw).get()) * count as u128) >> 64;
-        times[place as usize] += 1;
-    }
-    times
 }
 
 #[cfg(test)]

@@ -103,6 +103,9 @@ fn a_python_process_plays_the_same_episode_twice() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let answers: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answers["first"], answers["second"]);
-    assert_eq!((answers["first"][1].clone(), answers["first"][2].clone()), (json!(200), json!(true)));
+    assert_eq!(
+        (answers["first"][1].clone(), answers["first"][2].clone()),
+        (json!(200), json!(true))
+    );
     assert!(answers["problem"].as_str().unwrap().contains("not a JSON object"));
 }

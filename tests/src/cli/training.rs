@@ -28,7 +28,8 @@ fn an_interrupted_training_ends_in_the_same_bytes() {
 #[test]
 fn a_training_leaves_curves_events_and_a_policy_that_is_evaluated() {
     let place = Place::new();
-    let printed = place.run(&format!("{CORRIDOR} --iterations 30 --out t --format json"), &[]).json();
+    let printed =
+        place.run(&format!("{CORRIDOR} --iterations 30 --out t --format json"), &[]).json();
     assert_eq!(
         (printed["iteration"].as_u64(), printed["interrupted"].as_bool()),
         (Some(30), Some(false))
