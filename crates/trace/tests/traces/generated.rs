@@ -123,7 +123,7 @@ fn a_workload_can_be_generated_without_functions_that_sleep() {
         duration: Duration::from_mins(2),
         ..AzureLikeSettings::default()
     };
-    let awake = AzureLikeSettings { without_sleepers: true, ..settings.clone() };
+    let awake = AzureLikeSettings { without_sleepers: true, ..settings };
     let open = |settings: &AzureLikeSettings, seed: u64| {
         Source::AzureLike(settings.clone()).open(Seed::new(seed)).unwrap()
     };
