@@ -39,8 +39,6 @@ pub(crate) struct Call {
     /// Whether it runs; before that its instance starts.
     pub(crate) is_running: bool,
     pub(crate) grant: Allocation,
-    /// What a raise found no room for.
-    pub(crate) owed: Allocation,
     /// What its node holds back for it.
     pub(crate) held_back: MilliCpu,
     pub(crate) pace: Pace,
@@ -82,7 +80,6 @@ impl Call {
         self.place_on_node = 0;
         self.is_running = false;
         self.grant = start.grant;
-        self.owed = Allocation::ZERO;
         self.held_back = MilliCpu::ZERO;
         self.pace = Pace::Own;
         self.progress = Progress::default();

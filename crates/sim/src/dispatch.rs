@@ -60,7 +60,7 @@ impl Simulator<'_> {
         let view = self.view(function, waiting);
         let mut plan = self.control.size(&view);
         let Some(at) = self.choose_place(function, &plan) else { return false };
-        let room = self.nodes[at.node as usize].room();
+        let room = self.nodes[at.node as usize].book.room();
         let start = self.control.start(&view, &plan, NodeId(at.node), room);
         self.place(function, waiting, Some(&mut plan), start, at);
         self.reshare_if_needed(at.node);
@@ -159,7 +159,7 @@ impl Simulator<'_> {
     /// What a policy sees of a call that is about to start.
     #[inline(always)]
     pub(crate) fn view(&self, function: u32, waiting: &Waiting) -> CallView {
-        let limit = self.nodes[0].limit;
+        let limit = self.nodes[0].book.limit();
         let nodes = self.nodes.len() as f64;
         let granted = |gauge| self.gauges.level(gauge);
         CallView {
@@ -182,7 +182,7 @@ impl Simulator<'_> {
     /// Gives room that came free on `node` to whoever waits longest and fits: debts first.
     #[inline(always)]
     pub(crate) fn settle(&mut self, node: u32) {
-        if !self.nodes[node as usize].debts.is_empty() {
+        if self.nodes[node as usize].book.owes() {
             self.pay_debts(node);
         }
         if !self.heads.is_empty() {
@@ -204,7 +204,7 @@ impl Simulator<'_> {
     fn start_waiting(&mut self, node: u32) {
         let mut place = 0;
         while let Some(&Head { function, least, .. }) = self.heads.get(place) {
-            let room = self.nodes[node as usize].room();
+            let room = self.nodes[node as usize].book.room();
             if room.cpu.get() == 0 || room.memory.get() == 0 {
                 return;
             }
@@ -246,7 +246,7 @@ impl Simulator<'_> {
         } else {
             let view = self.view(function, &waiting);
             let mut plan = plan.unwrap_or_else(|| self.control.size(&view));
-            let room = self.nodes[node as usize].room();
+            let room = self.nodes[node as usize].book.room();
             let start = self.control.start(&view, &plan, NodeId(node), room);
             self.place(function, &mut waiting, Some(&mut plan), start, at);
         }
@@ -266,10 +266,10 @@ impl Simulator<'_> {
         at: Place,
     ) {
         let node = at.node;
-        debug_assert!(start.grant.fits(self.nodes[node as usize].room()), "{}", start.grant);
+        debug_assert!(start.grant.fits(self.nodes[node as usize].book.room()), "{}", start.grant);
         let warm = self.take_idle(function, at.steps);
         self.make_room(node, start.grant);
-        self.nodes[node as usize].hold(start.grant);
+        self.nodes[node as usize].book.hold(start.grant);
         self.gauges.hold(start.grant, self.functions[function as usize].reservation);
         let instance = match warm {
             Some(instance) => instance,

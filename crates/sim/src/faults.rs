@@ -43,8 +43,7 @@ impl Simulator<'_> {
             self.stop_instance(instance);
         }
         let state = &mut self.nodes[node as usize];
-        state.is_up = false;
-        state.debts.clear();
+        state.book.set_open(false);
         self.gauges.sub(Gauge::Capacity, state.cpu.get());
         self.reshare_if_needed(node);
         let away = self.settings.faults.node_away.max(Duration::from_secs(1));
@@ -54,7 +53,7 @@ impl Simulator<'_> {
     /// A node is back, empty.
     pub(crate) fn on_node_return(&mut self, node: u32) {
         let state = &mut self.nodes[node as usize];
-        state.is_up = true;
+        state.book.set_open(true);
         self.gauges.add(Gauge::Capacity, state.cpu.get());
         self.plan_loss(node);
         self.settle(node);

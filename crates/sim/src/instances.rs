@@ -119,7 +119,7 @@ impl Simulator<'_> {
             self.functions[function as usize].starting -= 1;
         }
         if !self.sizes_calls {
-            self.nodes[node as usize].release(held);
+            self.nodes[node as usize].book.release(held);
             self.gauges.release(held, held);
         }
         self.gauges.sub(Gauge::Instances, 1);
@@ -257,11 +257,11 @@ impl Simulator<'_> {
             let (cpu, memory) = held.apart();
             self.nodes[node as usize].idle += memory;
             self.gauges.add(Gauge::IdleMemory, memory.memory.get());
-            self.nodes[node as usize].hold(cpu);
+            self.nodes[node as usize].book.hold(cpu);
             self.gauges.hold(cpu, cpu);
             self.gauges.add(Gauge::StartingCpu, cpu.cpu.get());
         } else {
-            self.nodes[node as usize].hold(held);
+            self.nodes[node as usize].book.hold(held);
             self.gauges.hold(held, held);
         }
         let cold = self.cold_start_of(function);
@@ -288,7 +288,7 @@ impl Simulator<'_> {
             state.held = memory;
             self.nodes[node].idle -= memory;
             self.gauges.sub(Gauge::IdleMemory, memory.memory.get());
-            self.nodes[node].release(cpu);
+            self.nodes[node].book.release(cpu);
             self.gauges.release(cpu, cpu);
             self.gauges.sub(Gauge::StartingCpu, cpu.cpu.get());
         }
@@ -332,7 +332,8 @@ impl Simulator<'_> {
         let idle = &self.functions[function as usize].idle;
         let has_idle = |node| idle.tops().any(|top| self.instances[top].node == node);
         let all = || 0..self.nodes.len() as u32;
-        let fits = |node: &Node| node.has_room(held) && (evicts || node.fits_beside_idle(held));
+        let fits =
+            |node: &Node| node.book.has_room(held) && (evicts || node.fits_beside_idle(held));
         let others = all().filter(|&node| !has_idle(node));
         self.least_loaded_of(others, fits).or_else(|| self.least_loaded_of(all(), fits))
     }

@@ -84,8 +84,8 @@ impl Simulator<'_> {
         let functions = (0..self.functions.len() as u32)
             .map(|function| self.function_view(function, window))
             .collect();
-        let limit = self.nodes[0].limit;
-        let up = self.nodes.iter().filter(|node| node.is_up).count() as u32;
+        let limit = self.nodes[0].book.limit();
+        let up = self.nodes.iter().filter(|node| node.book.is_open()).count() as u32;
         Observation {
             now,
             taken_at: now,
@@ -199,14 +199,14 @@ impl Simulator<'_> {
             .collect();
         for instance in instances {
             let (node, held) = (self.instances[instance].node, self.instances[instance].held);
-            let free = self.nodes[node as usize].free;
+            let free = self.nodes[node as usize].book.free();
             let new = wanted.min(held + free);
             if new == held {
                 continue;
             }
             let before = Count::of(&self.instances[instance]);
-            self.nodes[node as usize].release(held);
-            self.nodes[node as usize].hold(new);
+            self.nodes[node as usize].book.release(held);
+            self.nodes[node as usize].book.hold(new);
             self.gauges.release(held, held);
             self.gauges.hold(new, new);
             self.hold_in_instance(instance, new);

@@ -175,7 +175,7 @@ impl Simulator<'_> {
         // Whatever it still waits for is of no interest any more.
         (call.turn_token, call.look_token, call.resize_token) =
             (Token::NONE, Token::NONE, Token::NONE);
-        let Call { instance, is_running, grant, owed, held_back, .. } = *call;
+        let Call { instance, is_running, grant, held_back, .. } = *call;
         let (node, function) = (call.record.node.index(), call.record.function.index());
         if is_running {
             call.record.memory_used += call.demand.memory_used(now.since(call.record.started_at));
@@ -191,15 +191,16 @@ impl Simulator<'_> {
                 self.leave_node(slot, node);
             }
         }
+        let book = &mut self.nodes[node].book;
         if held_back != MilliCpu::ZERO {
-            self.nodes[node].held_back -= held_back;
+            book.hold_back(held_back, MilliCpu::ZERO);
         }
-        if owed != Allocation::ZERO {
-            self.nodes[node].debts.retain(|&debtor| debtor != slot);
+        if book.owes() {
+            book.forgive(slot);
         }
         let state = &mut self.functions[function];
         if self.sizes_calls {
-            self.nodes[node].release(grant);
+            self.nodes[node].book.release(grant);
             self.gauges.release(grant, state.reservation);
         } else {
             // The instance holds on; its calls share the account of it.

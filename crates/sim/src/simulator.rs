@@ -208,10 +208,10 @@ impl<'a> Simulator<'a> {
     pub fn is_at_rest(&self) -> bool {
         let rests = |node: &Node| {
             node.running.is_empty()
-                && node.debts.is_empty()
+                && !node.book.owes()
                 && node.potential == 0
                 && node.crowded == 0
-                && !(self.sizes_calls && node.granted() != Allocation::ZERO)
+                && !(self.sizes_calls && node.book.in_force() != Allocation::ZERO)
         };
         self.nodes.iter().all(rests) && self.heads.is_empty()
     }

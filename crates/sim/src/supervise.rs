@@ -43,14 +43,13 @@ impl Simulator<'_> {
     fn hold_back(&mut self, slot: u32, cpu: MilliCpu) {
         let call = &mut self.calls[slot];
         let before = std::mem::replace(&mut call.held_back, cpu);
-        let node = &mut self.nodes[call.record.node.index()];
-        node.held_back -= before;
-        node.held_back += cpu;
+        self.nodes[call.record.node.index()].book.hold_back(before, cpu);
     }
 
     fn running_view(&mut self, slot: u32) -> RunningCall {
         let sensed = self.sense(slot);
         let call = &self.calls[slot];
+        let book = &self.nodes[call.record.node.index()].book;
         RunningCall {
             id: call.record.id,
             function: call.record.function,
@@ -61,8 +60,8 @@ impl Simulator<'_> {
             reservation: call.record.reservation,
             ceiling: self.settings.ceiling,
             grant: call.grant,
-            owed: call.owed,
-            free_on_node: self.nodes[call.record.node.index()].free,
+            owed: book.owed_to(slot),
+            free_on_node: book.free(),
             waiting: self.ledger.waiting,
             actuation_delay: self.settings.actuation_delay,
             sensed,
@@ -120,7 +119,10 @@ impl Simulator<'_> {
     /// Sets a change in motion: now, or after the platform's delay.
     fn change_grant(&mut self, slot: u32, grant: Allocation, why: &'static str) {
         let call = &self.calls[slot];
-        let heading_for = call.pending.map_or(call.grant + call.owed, |(grant, _)| grant);
+        let heading_for = match call.pending {
+            Some((grant, _)) => grant,
+            None => call.grant + self.nodes[call.record.node.index()].book.owed_to(slot),
+        };
         if grant == heading_for {
             return;
         }
@@ -160,51 +162,31 @@ impl Simulator<'_> {
     /// Changes what a call holds. Raises get what is free; the rest is owed.
     fn resize(&mut self, slot: u32, wanted: Allocation, why: &'static str) {
         let node = self.calls[slot].record.node.0;
-        self.forget_debt(slot);
+        self.nodes[node as usize].book.forgive(slot);
         let grant = self.calls[slot].grant;
         let lowered = grant.min(wanted);
         if lowered != grant {
+            self.nodes[node as usize].book.release(grant - lowered);
             self.hold_instead(slot, lowered, why);
         }
         let raise = wanted.saturating_sub(lowered);
         if raise != Allocation::ZERO {
             self.pay_debts(node);
-            self.calls[slot].owed = raise;
-            self.nodes[node as usize].debts.push(slot);
+            self.nodes[node as usize].book.owe(slot, raise);
             self.pay_debts(node);
-        }
-    }
-
-    fn forget_debt(&mut self, slot: u32) {
-        let call = &mut self.calls[slot];
-        if call.owed != Allocation::ZERO {
-            call.owed = Allocation::ZERO;
-            let node = call.record.node.index();
-            self.nodes[node].debts.retain(|&debtor| debtor != slot);
         }
     }
 
     /// Gives what is free on `node` to those it owes, first come first served.
     pub(crate) fn pay_debts(&mut self, node: u32) {
-        let mut place = 0;
-        while let Some(&slot) = self.nodes[node as usize].debts.get(place) {
-            let free = self.nodes[node as usize].free;
-            let (grant, owed) = (self.calls[slot].grant, self.calls[slot].owed);
-            let paid = owed.min(free);
-            if paid != Allocation::ZERO {
-                self.make_room(node, paid);
-                self.calls[slot].owed = owed - paid;
-                self.hold_instead(slot, grant + paid, "raise");
-            }
-            if self.calls[slot].owed == Allocation::ZERO {
-                self.nodes[node as usize].debts.remove(place);
-            } else {
-                place += 1;
-            }
+        while let Some(payment) = self.nodes[node as usize].book.pay() {
+            self.make_room(node, Allocation::ZERO);
+            let grant = self.calls[payment.call].grant + payment.amount;
+            self.hold_instead(payment.call, grant, "raise");
         }
     }
 
-    /// The call holds `grant` from now on; the caller has seen to it that there is room.
+    /// The call holds `grant` from now on; the node's book says so already.
     fn hold_instead(&mut self, slot: u32, grant: Allocation, why: &'static str) {
         let now = self.now;
         let keep_steps = self.settings.keep_steps;
@@ -222,8 +204,6 @@ impl Simulator<'_> {
         let (is_running, reservation) = (call.is_running, call.record.reservation);
         self.gauges.release(before, reservation);
         self.gauges.hold(grant, reservation);
-        self.nodes[node].release(before);
-        self.nodes[node].hold(grant);
         let count = Count::of(&self.instances[instance]);
         self.instances[instance].held = grant;
         if is_running {

@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-autoscalers", &["core"]),
     ("windfall-control", &["core"]),
     ("windfall-telemetry", &["core"]),
-    ("windfall-sim", &["core"]),
+    ("windfall-sim", &["core", "control"]),
     ("windfall-rl", &["core", "control"]),
     ("windfall-platforms", &["core", "trace"]),
     ("windfall-env", &["core", "trace", "sim", "policy", "control", "rl"]),
