@@ -7,7 +7,7 @@ use windfall_rl::{Entry, Split};
 /// In the order they are listed in. A crate with environments has one line here.
 const LISTS: [&[Entry]; 3] = [
     &windfall_papers::ece471::entries::ENTRIES,
-    &windfall_env::ENTRIES,
+    &windfall_gym::ENTRIES,
     &windfall_rl::toy::ENTRIES,
 ];
 
@@ -18,7 +18,7 @@ pub(crate) type Rivals = fn(Split, Seed) -> Vec<(&'static str, Vec<f64>)>;
 const RIVALS: [(&str, Rivals); 3] = [
     ("windfall/Ece471-v0", |_, _| windfall_papers::ece471::baselines::rules()),
     ("windfall/Ece471Direction-v0", |_, _| windfall_papers::ece471::baselines::rules()),
-    ("windfall/Scaling-v0", windfall_env::rivals),
+    ("windfall/Scaling-v0", windfall_gym::rivals),
 ];
 
 /// The classic policies of an environment, if there are some.

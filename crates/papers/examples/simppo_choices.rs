@@ -2,7 +2,7 @@
 //! `cargo run --release -p windfall-papers --example simppo_choices [seeds] [episodes]`
 #![expect(clippy::print_stdout, reason = "an example tells its result")]
 
-use windfall_env::Split;
+use windfall_gym::Split;
 use windfall_papers::simppo::online::{Exam, LOAD, OnlineRow, Sizes, isolated, tested, trained};
 use windfall_papers::simppo::{Auxiliary, Method, TeamSettings};
 

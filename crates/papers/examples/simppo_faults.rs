@@ -2,7 +2,7 @@
 //! `cargo run --release -p windfall-papers --example simppo_faults [seeds] [episodes] [episodes with faults]`
 #![expect(clippy::print_stdout, reason = "an example tells its result")]
 
-use windfall_env::Split;
+use windfall_gym::Split;
 use windfall_papers::simppo::fault_run::FaultRun;
 use windfall_papers::simppo::faults::FaultSettings;
 use windfall_papers::simppo::online::trained;

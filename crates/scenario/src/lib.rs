@@ -1,19 +1,12 @@
 //! Where the pure parts are put together: a scenario names a workload, a cluster, policies and seeds;
 //! a run plays one policy on one load and seed; a sweep plays them all, in parallel and in a fixed order.
 
-pub mod checkpoint_policy;
 pub mod cluster;
-pub mod faasrm_training;
-pub mod frontier;
-pub mod honest_sizing;
-pub mod registry;
 pub mod run;
 pub mod settings;
 pub mod sweep;
-pub mod windfall_training;
 
 pub use cluster::size_cluster;
-pub use registry::{PolicyEntry, REGISTRY, entry, is_known};
 pub use run::{Run, RunError, RunOutput};
 pub use settings::{Scenario, ScenarioError};
 pub use sweep::{Sweep, SweepResult};

@@ -5,14 +5,14 @@ use windfall_core::{
     Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, IntervalRecord, PlatformError,
     Seed, TelemetrySink, TickRecord, Timestamp, Workload,
 };
+use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
+use windfall_registry::{Assembled, PolicyEntry, call_safeguard, entry, names, pair};
 use windfall_rl::CheckpointError;
 use windfall_sim::{Cluster, Ledger, Settings, Simulator};
 use windfall_telemetry::{RunDetail, RunLabel, RunMetrics, RunSummary};
 use windfall_trace::{TraceError, offered_load};
 
-use crate::checkpoint_policy::{is_checkpoint, label, open};
 use crate::cluster::{Reserved, size_cluster};
-use crate::registry::{Assembled, PolicyEntry, call_safeguard, entry, names, pair};
 use crate::settings::Scenario;
 
 /// Why a run could not be made.
@@ -153,7 +153,7 @@ impl Run<'_> {
     }
 
     /// Plays the run with a policy that was built elsewhere, for instance one that is still learning.
-    pub(crate) fn play_assembled(
+    pub fn play_assembled(
         &self,
         assembled: Assembled,
         foresight: bool,

@@ -9,12 +9,11 @@ use std::fmt;
 
 use serde::Serialize;
 use windfall_core::{Allocation, Duration};
+use windfall_registry::{REGISTRY, read_manifest};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors, Settings};
 use windfall_trace::{AzureLikeSettings, Source};
 
 pub use table::Problem;
-
-use crate::registry::{REGISTRY, read_manifest};
 
 /// A checked scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -164,8 +163,12 @@ impl Scenario {
         manifest: String,
         file: &str,
     ) -> Result<(), ScenarioError> {
-        read_manifest(policy, &manifest)
-            .map_err(|problems| ScenarioError { file: file.to_owned(), problems })?;
+        read_manifest(policy, &manifest).map_err(|error| ScenarioError {
+            file: file.to_owned(),
+            problems: (error.problems.into_iter())
+                .map(|it| Problem { line: it.line, message: it.what })
+                .collect(),
+        })?;
         let table = self.policy_settings.entry(policy.to_owned()).or_default();
         table.insert("manifest".to_owned(), manifest.into());
         Ok(())

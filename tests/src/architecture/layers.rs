@@ -18,9 +18,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-telemetry", &["core"]),
     ("windfall-sim", &["core", "control"]),
     ("windfall-rl", &["core", "control"]),
+    ("windfall-agents", &["core", "policy", "rl"]),
+    ("windfall-registry", &["core", "policy", "autoscalers", "control", "rl", "agents"]),
     ("windfall-platforms", &["core", "trace"]),
-    ("windfall-env", &["core", "trace", "sim", "policy", "control", "rl"]),
-    ("windfall-papers", &["core", "trace", "sim", "policy", "autoscalers", "control", "rl", "env"]),
+    ("windfall-gym", &["core", "trace", "sim", "policy", "control", "rl"]),
+    (
+        "windfall-papers",
+        &["core", "trace", "sim", "policy", "autoscalers", "control", "rl", "agents", "gym"],
+    ),
     (
         "windfall-scenario",
         &[
@@ -32,8 +37,25 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
             "sim",
             "rl",
-            "env",
+            "registry",
+        ],
+    ),
+    (
+        "windfall-studies",
+        &[
+            "core",
+            "trace",
+            "policy",
+            "autoscalers",
+            "control",
+            "telemetry",
+            "sim",
+            "rl",
+            "agents",
+            "registry",
+            "gym",
             "papers",
+            "scenario",
         ],
     ),
     (
@@ -46,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "control",
             "telemetry",
             "rl",
+            "registry",
             "scenario",
             "platforms",
         ],
@@ -61,9 +84,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sim",
             "telemetry",
             "rl",
-            "env",
+            "gym",
             "papers",
+            "registry",
             "scenario",
+            "studies",
             "platforms",
             "daemon",
         ],
@@ -75,7 +100,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Crates that read no clock, open no socket and iterate over nothing in hash order.
 ///
-/// `scenario` is one of them although it uses all cores: rayon's results are collected in index
+/// `scenario` and `studies` are among them although they use all cores: rayon's results are collected in index
 /// order, and threads of our own stay banned there as everywhere below.
 const PURE: &[&str] = &[
     "core",
@@ -86,9 +111,12 @@ const PURE: &[&str] = &[
     "telemetry",
     "sim",
     "rl",
-    "env",
+    "agents",
+    "registry",
+    "gym",
     "papers",
     "scenario",
+    "studies",
 ];
 
 /// Outside crates that only some of ours may name.
@@ -101,7 +129,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("indicatif", &["cli"]),
     ("kube", &["platforms"]),
     // Parallel work must be collected in a fixed order: where experiments are repeated by the hundred.
-    ("rayon", &["papers", "rl", "scenario"]),
+    ("rayon", &["papers", "rl", "scenario", "studies"]),
     ("tokio", &["platforms", "daemon", "cli"]),
 ];
 

@@ -1,7 +1,7 @@
 //! A checkpoint stands where a policy's name can, or is refused with the reason before anything runs.
 
+use windfall_agents::faasrm::{ScoreAgent, sizing};
 use windfall_core::Seed;
-use windfall_papers::faasrm::{ScoreAgent, sizing};
 
 use super::program::{Place, SMALL};
 

@@ -8,19 +8,18 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use serde::Serialize;
-use windfall_scenario::frontier::alone::{OverAlone, over_alone};
-use windfall_scenario::frontier::dials::{
-    Family, pair_families, scaling_families, sizing_families,
-};
-use windfall_scenario::frontier::pages::document;
-use windfall_scenario::frontier::ratios::{Ratio, ratios};
-use windfall_scenario::frontier::tables::dial;
-use windfall_scenario::frontier::texts::{to_csv, to_markdown, to_text};
-use windfall_scenario::frontier::worlds::World;
-use windfall_scenario::frontier::{
+use windfall_registry::is_known;
+use windfall_scenario::Scenario;
+use windfall_studies::frontier::alone::{OverAlone, over_alone};
+use windfall_studies::frontier::dials::{Family, pair_families, scaling_families, sizing_families};
+use windfall_studies::frontier::pages::document;
+use windfall_studies::frontier::ratios::{Ratio, ratios};
+use windfall_studies::frontier::tables::dial;
+use windfall_studies::frontier::texts::{to_csv, to_markdown, to_text};
+use windfall_studies::frontier::worlds::World;
+use windfall_studies::frontier::{
     Frontier, FrontierPoint, FrontierResult, FrontierWatcher, OraclePoint, Question,
 };
-use windfall_scenario::{Scenario, is_known};
 use windfall_telemetry::report::ReportContext;
 use windfall_trace::Source;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use windfall_scenario::REGISTRY;
+use windfall_registry::REGISTRY;
 
 use crate::arguments::Format;
 use crate::output::{print, print_json};

@@ -10,19 +10,19 @@
 //! r = -2 / 9^(1/3) + 0.5 - 0.5 x 4 = -2.46 (with `done` = 9 for both, as at the decision).
 
 use serde::Serialize;
+use windfall_agents::faasrm::ScoreAgent;
+use windfall_agents::faasrm::candidates::{Candidates, bits};
+use windfall_agents::faasrm::score_ppo::{Sample, ScorePpo, ScorePpoSettings};
 use windfall_core::Seed;
 use windfall_rl::parallel::Workers;
 use windfall_rl::random::Draw;
 use windfall_trace::freyr_sample::SampledFunction;
 
 use super::calls::Calls;
-use super::candidates::{Candidates, bits};
 use super::function_model::Levels;
 use super::quirks::Quirks;
 use super::replay::EndedCall;
 use super::safeguard::{Range, SafeguardOnly, range};
-use super::score_agent::ScoreAgent;
-use super::score_ppo::{Sample, ScorePpo, ScorePpoSettings};
 use super::simulator::{Choice, Seen, Sizer, replay};
 
 /// What the network is shown: nothing is normalised.

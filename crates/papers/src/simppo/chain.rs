@@ -21,12 +21,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{Decision, Duration, Seed};
-use windfall_env::classic::target_of;
-use windfall_env::meter::quantile;
-use windfall_env::moves::Wish;
-use windfall_env::pattern::{Pattern, Patterns};
-use windfall_env::profile::{ServiceProfile, TWELVE};
-use windfall_env::{FunctionSetup, Split, World, WorldSettings};
+use windfall_gym::classic::target_of;
+use windfall_gym::meter::quantile;
+use windfall_gym::moves::Wish;
+use windfall_gym::pattern::{Pattern, Patterns};
+use windfall_gym::profile::{ServiceProfile, TWELVE};
+use windfall_gym::{FunctionSetup, Split, World, WorldSettings};
 
 use self::estimates::{Demand, StageEstimate, Steering};
 use self::stage_law::{Staff, StageLaw, best_split, equal_split};

@@ -9,7 +9,7 @@
 //!   object-store  ln 6000 = 8.70    0.36                                  0.06
 //! ```
 
-use windfall_env::profile::ServiceProfile;
+use windfall_gym::profile::ServiceProfile;
 
 /// Numbers of it.
 pub(super) const CONTEXT: usize = 3;
@@ -26,7 +26,7 @@ pub(super) fn write_context(profile: &ServiceProfile, out: &mut [f32]) {
 
 #[test]
 fn no_two_functions_are_told_alike() {
-    let rows = windfall_env::profile::TWELVE.map(|profile| {
+    let rows = windfall_gym::profile::TWELVE.map(|profile| {
         let mut row = [0.0; CONTEXT];
         write_context(&profile, &mut row);
         row

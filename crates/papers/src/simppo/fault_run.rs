@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 use windfall_core::Seed;
-use windfall_env::Split;
-use windfall_env::multi::MultiScaling;
+use windfall_gym::Split;
+use windfall_gym::multi::MultiScaling;
 
 use super::faults::FaultSettings;
 use super::online::{LOAD, world_of};

@@ -11,8 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
-use windfall_env::Split;
-use windfall_env::multi::MultiScaling;
+use windfall_gym::Split;
+use windfall_gym::multi::MultiScaling;
 
 use super::faults::FaultSettings;
 use super::online::{LOAD, world_of};

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
-use windfall_env::classic::{Outcome, Scores, drive, driver};
-use windfall_env::multi::{MultiScaling, MultiSettings};
-use windfall_env::profile::TWELVE;
-use windfall_env::{Moves, Split};
+use windfall_gym::classic::{Outcome, Scores, drive, driver};
+use windfall_gym::multi::{MultiScaling, MultiSettings};
+use windfall_gym::profile::TWELVE;
+use windfall_gym::{Moves, Split};
 
 use super::faults::FaultSettings;
 use super::team::{Team, TeamSettings};

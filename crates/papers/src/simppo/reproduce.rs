@@ -1,7 +1,7 @@
 //! The whole experiment: training, online table, sweep over load, growth, faults, chain.
 
 use serde::Serialize;
-use windfall_env::Split;
+use windfall_gym::Split;
 use windfall_rl::parallel::Workers;
 
 use super::auxiliary::Auxiliary;

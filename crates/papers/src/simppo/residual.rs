@@ -9,9 +9,9 @@
 //! less is worth 0.15 x (0.82 - 0.55) = 0.04 per tick, 8 per episode.
 
 use windfall_core::Decision;
-use windfall_env::World;
-use windfall_env::classic::{goal_of, own_target};
-use windfall_env::moves::{CPU_STEP, MEMORY_STEP, Move, Moves, Range, Wish};
+use windfall_gym::World;
+use windfall_gym::classic::{goal_of, own_target};
+use windfall_gym::moves::{CPU_STEP, MEMORY_STEP, Move, Moves, Range, Wish};
 
 /// Numbers that tell the learner what its rule wishes.
 pub(super) const RULE: usize = 2;

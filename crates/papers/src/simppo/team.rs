@@ -9,9 +9,9 @@
 
 use serde::Serialize;
 use windfall_core::{Decision, Seed};
-use windfall_env::classic::{Driver, Staffed, Steady, goal_of, own_target, target_of};
-use windfall_env::moves::{Moves, Wish};
-use windfall_env::multi::MultiScaling;
+use windfall_gym::classic::{Driver, Staffed, Steady, goal_of, own_target, target_of};
+use windfall_gym::moves::{Moves, Wish};
+use windfall_gym::multi::MultiScaling;
 use windfall_rl::algorithms::ppo::{PpoAgent, PpoSettings, Segment};
 use windfall_rl::random::Draw;
 use windfall_rl::schedule::Schedule;
@@ -509,7 +509,7 @@ fn env_reward(env: &MultiScaling, agent: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windfall_env::multi::MultiSettings;
+    use windfall_gym::multi::MultiSettings;
     use windfall_rl::normalise::Moments;
 
     #[test]

@@ -11,8 +11,8 @@ use windfall_trace::{
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
-use crate::checkpoint_policy::{is_checkpoint, label, open};
-use crate::registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, pair};
+use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
+use windfall_registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, pair};
 
 /// Whether the platform gives every call a size of its own.
 fn sizes_calls(scenario: &Scenario) -> bool {

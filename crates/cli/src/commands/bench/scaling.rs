@@ -14,8 +14,9 @@ use windfall_core::{
     Allocation, Decision, Duration, Observation, Policy, PolicyError, Seed, TickRecord,
 };
 use windfall_policy::WindfallScaling;
+use windfall_registry::entry;
 use windfall_scenario::run::{NoJournal, Watching};
-use windfall_scenario::{Run, Scenario, entry};
+use windfall_scenario::{Run, Scenario};
 use windfall_sim::{Cluster, ScaleOut};
 use windfall_trace::{AzureLikeSettings, Source};
 

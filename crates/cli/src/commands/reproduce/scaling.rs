@@ -1,7 +1,7 @@
 //! `windfall reproduce scaling`: PPO beside classic policies in `windfall/Scaling-v0`.
 
 use clap::Args;
-use windfall_env::contest::{Contest, Plan, Standing, contest};
+use windfall_gym::contest::{Contest, Plan, Standing, contest};
 use windfall_rl::Spread;
 use windfall_rl::training::CurvePoint;
 use windfall_telemetry::Document;
@@ -146,7 +146,7 @@ fn standings(result: &Contest) -> Section {
 #[expect(clippy::cast_precision_loss, reason = "iterations are few")]
 fn curves(result: &Contest) -> Section {
     let lines = |of: fn(&CurvePoint) -> Option<f64>| {
-        let line = |training: &windfall_env::contest::Trained| {
+        let line = |training: &windfall_gym::contest::Trained| {
             let points = training.curve.iter();
             let points =
                 points.filter_map(|point| Some((point.report.iteration as f64, of(point)?)));

@@ -8,8 +8,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use windfall_core::Seed;
-use windfall_env::Split;
-use windfall_env::multi::MultiScaling;
+use windfall_gym::Split;
+use windfall_gym::multi::MultiScaling;
 use windfall_papers::simppo::online::{LOAD, world_of};
 use windfall_papers::simppo::{
     Auxiliary, Method, ReproduceSettings, Results, Team, TeamSettings, reproduce,

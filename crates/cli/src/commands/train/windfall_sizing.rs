@@ -9,9 +9,9 @@ use clap::Args;
 use serde_json::json;
 use windfall_core::Duration;
 use windfall_scenario::Scenario;
-use windfall_scenario::honest_sizing::{HEURISTICS, HonestSizing};
 use windfall_scenario::sweep::Sweep;
-use windfall_scenario::windfall_training::{TrainedWindfall, Turn, WindfallTraining};
+use windfall_studies::honest_sizing::{HEURISTICS, HonestSizing};
+use windfall_studies::windfall_training::{TrainedWindfall, Turn, WindfallTraining};
 use windfall_telemetry::Comparison;
 
 use crate::arguments::{Format, threads};

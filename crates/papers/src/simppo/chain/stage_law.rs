@@ -1,6 +1,6 @@
 //! What a stage of a chain needs: its service law, its tail, and the fewest cores for an objective.
 
-use windfall_env::moves::CPU_STEP;
+use windfall_gym::moves::CPU_STEP;
 use windfall_policy::erlang_c;
 
 /// A stage's service law, known or estimated: `run(c) = fixed + work / min(c, parallelism)`.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use windfall_rl::Checkpoint;
-use windfall_scenario::faasrm_training::{FaasrmTraining, TrainedFaasrm, TrainingPoint};
-use windfall_scenario::honest_sizing::{HonestResult, HonestSizing};
+use windfall_studies::faasrm_training::{FaasrmTraining, TrainedFaasrm, TrainingPoint};
+use windfall_studies::honest_sizing::{HonestResult, HonestSizing};
 use windfall_trace::Source;
 
 use super::Arguments;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use windfall_scenario::faasrm_training::TrainingPoint;
+use windfall_studies::faasrm_training::TrainingPoint;
 use windfall_telemetry::comparison::number::{percent, short};
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Section, Series, Table};
 use windfall_telemetry::{Aggregate, Comparison, RunDetail};

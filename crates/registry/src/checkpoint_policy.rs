@@ -1,0 +1,160 @@
+//! Checkpoints as policies: a file that ends in `.safetensors` can stand wherever a policy's name can.
+//!
+//! ```text
+//!   policies/night.safetensors ─► header ─► kind ─► KINDS ─► the policy with its safeguards
+//! ```
+//!
+//! The kind is the id of what the policy was trained in, from the file's header. A file that is damaged,
+//! foreign, of an unknown kind or of another version of a known one is refused with the reason before
+//! anything runs. What a policy from a file says at run time is trusted no more than any other's: an
+//! error or a number that is none gives that call the user's size.
+//!
+//! A new kind is one entry in [`KINDS`]: the id that its trainer writes into the header, and how to build
+//! the policy from the tensors.
+
+use std::path::Path;
+
+use windfall_agents::faasrm::sizing::{self, FaasrmSizing};
+use windfall_agents::windfall_dials;
+use windfall_control::call_safeguards::Faasrm;
+use windfall_core::Seed;
+use windfall_core::peak_range::PeakSettings;
+use windfall_rl::{Checkpoint, CheckpointError};
+
+use crate::entries::{Assembled, sizes_calls, windfall};
+
+/// A kind of checkpoint that can be run.
+pub struct CheckpointKind {
+    /// The id of what it was trained in, as its header has it.
+    pub id: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Whether it sizes single calls, which needs a platform where calls do not share instances.
+    pub sizes_calls: bool,
+    build: fn(&Checkpoint, Seed) -> Result<Assembled, CheckpointError>,
+}
+
+/// All kinds.
+pub const KINDS: &[CheckpointKind] = &[
+    CheckpointKind {
+        id: sizing::KIND,
+        summary: "FaaSRM's score network behind its safeguard",
+        sizes_calls: true,
+        build: |checkpoint, _| FaasrmSizing::from_checkpoint(checkpoint).map(behind_its_safeguard),
+    },
+    CheckpointKind {
+        id: windfall_dials::KIND,
+        summary: "dials of `windfall`, set by training",
+        sizes_calls: true,
+        build: |checkpoint, _| windfall_dials::settings_from(checkpoint).map(windfall),
+    },
+];
+
+/// FaaSRM's agent with the safeguard that belongs to it.
+pub fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
+    Assembled {
+        call_safeguards: vec![Box::new(Faasrm::new(PeakSettings::default()))],
+        ..sizes_calls(agent)
+    }
+}
+
+/// The agent as trained by `windfall reproduce faasrm` on the training half of the 500-function trace, so that
+/// the name `faasrm` stands for the same weights everywhere.
+pub(crate) fn trained_faasrm() -> Result<Assembled, CheckpointError> {
+    let checkpoint = Checkpoint::from_bytes(include_bytes!("../params/faasrm.safetensors"))?;
+    FaasrmSizing::from_checkpoint(&checkpoint).map(behind_its_safeguard)
+}
+
+/// Whether `policy` is a file rather than a name.
+pub fn is_checkpoint(policy: &str) -> bool {
+    Path::new(policy).extension().is_some_and(|extension| extension == "safetensors")
+}
+
+/// What tables, journals and reports call `policy`: a file goes by its name without its folders.
+pub fn label(policy: &str) -> &str {
+    let file = Path::new(policy).file_name().and_then(|name| name.to_str());
+    if is_checkpoint(policy) { file.unwrap_or(policy) } else { policy }
+}
+
+/// A checkpoint whose kind is known, read but not yet built.
+pub struct OpenedCheckpoint {
+    /// What it is.
+    pub kind: &'static CheckpointKind,
+    checkpoint: Checkpoint,
+}
+
+/// Reads the checkpoint at `path` and finds its kind.
+pub fn open(path: &str) -> Result<OpenedCheckpoint, CheckpointError> {
+    let checkpoint = Checkpoint::open(Path::new(path))?;
+    let id = &checkpoint.header.environment.id;
+    let kind =
+        KINDS.iter().find(|kind| kind.id == id).ok_or_else(|| CheckpointError::Mismatch {
+            what: "kind".into(),
+            found: id.clone(),
+            expected: KINDS.iter().map(|kind| kind.id).collect::<Vec<_>>().join(" or "),
+        })?;
+    Ok(OpenedCheckpoint { kind, checkpoint })
+}
+
+impl OpenedCheckpoint {
+    /// A fresh policy with the weights of the file, or why they do not fit.
+    pub fn assemble(&self, seed: Seed) -> Result<Assembled, CheckpointError> {
+        (self.kind.build)(&self.checkpoint, seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windfall_agents::faasrm::ScoreAgent;
+
+    fn saved(change: impl Fn(&mut Checkpoint)) -> (tempfile::TempDir, String) {
+        let seed = Seed::new(1);
+        let mut checkpoint = sizing::empty_checkpoint(seed, 3, 100, serde_json::json!({}));
+        checkpoint.put_network("actor", ScoreAgent::new(seed).actor());
+        change(&mut checkpoint);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("night.safetensors");
+        checkpoint.save(&path).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        (folder, path)
+    }
+
+    fn refusal(change: impl Fn(&mut Checkpoint)) -> String {
+        let (_folder, path) = saved(change);
+        let opened = open(&path).and_then(|opened| opened.assemble(Seed::new(1)));
+        opened.err().expect("refused").to_string()
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_ending_and_called_by_its_name() {
+        assert!(is_checkpoint("runs/a/night.safetensors") && !is_checkpoint("faasrm"));
+        assert_eq!(label("runs/a/night.safetensors"), "night.safetensors");
+        assert_eq!(label("faasrm"), "faasrm");
+    }
+
+    #[test]
+    fn the_header_says_which_policy_it_is() {
+        let (_folder, path) = saved(|_| ());
+        let opened = open(&path).unwrap();
+        assert!(opened.kind.sizes_calls);
+        assert_eq!(opened.assemble(Seed::new(1)).unwrap().call.name(), "faasrm");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_reason() {
+        let told = refusal(|file| file.header.environment.id = "windfall/Weather-v0".into());
+        assert!(told.starts_with("kind is windfall/Weather-v0, expected "), "{told}");
+        let told = refusal(|file| drop(file.header.environment.features.pop()));
+        assert!(told.starts_with("list of features is "), "{told}");
+        let told = refusal(|file| file.header.network = None);
+        assert!(told.starts_with("network is None"), "{told}");
+        let told = refusal(|file| drop(file.tensors.remove("actor.1.bias")));
+        assert!(told.contains("`actor.1.bias` is missing"), "{told}");
+        let told = refusal(|file| {
+            let bias = windfall_rl::checkpoint::Tensor::F32(vec![1], vec![f32::NAN]);
+            file.put("actor.2.bias", bias);
+        });
+        assert!(told.contains("a weight is not a number"), "{told}");
+    }
+}

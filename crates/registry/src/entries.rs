@@ -1,0 +1,436 @@
+//! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
+
+mod incumbents;
+
+use windfall_control::CallLoop;
+use windfall_control::call_safeguards::{
+    Faasrm, Floor, Preference, SlackBudget, SlackSettings, SurgeSettings,
+};
+use windfall_control::safeguards::{
+    Capacity, FlapBudget, Limits, RateOfChange, StaleObservation, StartsPerTick,
+};
+use windfall_core::peak_range::PeakSettings;
+use windfall_core::{
+    CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Policy, SafeguardChain, Seed,
+};
+use windfall_policy::{
+    Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
+    Queueing, SafeguardRandom, Shabari, SlackDials, WindfallScaling, WindfallSizing,
+    WindfallSizingSettings,
+};
+
+use crate::checkpoint_policy::trained_faasrm;
+
+pub use incumbents::read_manifest;
+
+/// Settings of one policy as written in a scenario, or nothing for its defaults.
+pub type PolicyTable = Option<toml::Table>;
+
+/// A policy with everything that belongs to it, ready to run.
+pub struct Assembled {
+    /// Decides per call.
+    pub call: Box<dyn CallPolicy>,
+    /// Judge its wishes, in this order.
+    pub call_safeguards: Vec<Box<dyn CallSafeguard>>,
+    /// Decides per tick, if the policy does.
+    pub tick: Option<Box<dyn Policy>>,
+    /// Judges those wishes.
+    pub tick_safeguards: SafeguardChain,
+    /// Whether its ticks are told every change of the number of calls in the system. Such a policy knows
+    /// what idle instances are worth, so its pre-warming never pushes one out.
+    pub sees_presence: bool,
+    /// Where calls are sized one by one the first half decides alone: the second would only resize
+    /// instances, and there every call brings its own size.
+    pub ticks_resize_only: bool,
+}
+
+impl Assembled {
+    /// Both decision points from two policies: the calls of `self`, the ticks of `other`, each behind its
+    /// own safeguards.
+    #[must_use]
+    pub fn with_ticks_of(self, other: Self) -> Self {
+        Self {
+            tick: other.tick,
+            tick_safeguards: other.tick_safeguards,
+            sees_presence: other.sees_presence,
+            ticks_resize_only: other.ticks_resize_only,
+            ..self
+        }
+    }
+
+    /// The loop that sizes calls with this policy behind its safeguards.
+    pub fn call_loop(self) -> CallLoop {
+        CallLoop::new(self.call, CallSafeguardChain::new(self.call_safeguards))
+    }
+}
+
+/// One name in the registry.
+pub struct PolicyEntry {
+    /// What users type.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Whether it is told the future: for reports only.
+    pub foresight: bool,
+    /// Whether it takes part unless a scenario says otherwise.
+    pub by_default: bool,
+    /// Whether its whole point is another size for each call, which needs a platform that sizes calls one by
+    /// one.
+    pub sizes_calls: bool,
+    build: fn(&Parts<'_>) -> Result<Assembled, toml::de::Error>,
+}
+
+/// What a policy is built from.
+struct Parts<'a> {
+    table: &'a PolicyTable,
+    seed: Seed,
+}
+
+impl Parts<'_> {
+    /// The policy's settings: what the scenario says on top of the defaults.
+    fn settings<S: serde::de::DeserializeOwned + Default>(&self) -> Result<S, toml::de::Error> {
+        self.table.clone().map_or_else(|| Ok(S::default()), |table| table.try_into())
+    }
+
+    /// Refuses settings for a policy that has none.
+    fn no_settings(&self) -> Result<(), toml::de::Error> {
+        self.settings::<NoSettings>().map(|_| ())
+    }
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoSettings {}
+
+/// A policy that only sizes calls.
+pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
+    Assembled {
+        call: Box::new(call),
+        call_safeguards: Vec::new(),
+        tick: None,
+        tick_safeguards: SafeguardChain::default(),
+        sees_presence: false,
+        ticks_resize_only: false,
+    }
+}
+
+/// A policy that decides at ticks, with every tick safeguard around it.
+fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> Assembled {
+    Assembled {
+        tick: Some(Box::new(tick)),
+        tick_safeguards: SafeguardChain::new(vec![
+            Box::new(StaleObservation::default()),
+            Box::new(Limits::default()),
+            Box::new(RateOfChange::default()),
+            Box::new(FlapBudget::default()),
+            Box::new(Capacity::default()),
+        ]),
+        ..sizes_calls(call)
+    }
+}
+
+/// A policy that starts and stops single instances by the gaps between calls. One that pre-warms a timer
+/// of a minute turns 120 times an hour by design, so its flap budget is wide, and wider where calls are many; what
+/// it may start at once is bounded over all functions.
+fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> Assembled {
+    Assembled {
+        tick: Some(Box::new(tick)),
+        tick_safeguards: SafeguardChain::new(vec![
+            Box::new(StaleObservation::default()),
+            Box::new(Limits::default()),
+            Box::new(StartsPerTick::default()),
+            Box::new(FlapBudget::new(240).or_per_call(0.05)),
+            Box::new(Capacity::default()),
+        ]),
+        sees_presence: true,
+        ..sizes_calls(call)
+    }
+}
+
+/// The product's own sizing, with the slack budget that no wish of it can pass.
+pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
+    Assembled {
+        call_safeguards: vec![Box::new(SlackBudget::new(slack_settings(&settings)))],
+        ..sizes_calls(WindfallSizing::new(settings))
+    }
+}
+
+/// The slack budget as the policy's dials set it.
+fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
+    let SlackDials { beta, beta_queued, beta_long, long_share, soonest_look_millis, .. } =
+        settings.slack;
+    let millis = |millis: f64| Duration::from_secs_f64(millis.max(1.0) * 1e-3);
+    let usual = SurgeSettings::default();
+    let widen = if settings.slack.calibrates { usual.widen } else { 0.0 };
+    SlackSettings {
+        beta,
+        beta_queued,
+        beta_long,
+        long_share,
+        max_look: millis(settings.longest_look_millis.max(settings.first_look_millis)),
+        soonest_look: millis(soonest_look_millis),
+        expects_shortest_run: settings.slack.expects_shortest_run,
+        preference: match settings.slack.expects_surges {
+            true => Preference::Surges,
+            false => Preference::Seen,
+        },
+        surges: SurgeSettings { widen, ..usual },
+        restores_in_stages: true,
+        reserve: settings.slack.reserve,
+        reserve_seconds: settings.slack.reserve_seconds,
+        ..SlackSettings::default()
+    }
+}
+
+/// All policies.
+pub const REGISTRY: &[PolicyEntry] = &[
+    PolicyEntry {
+        name: "fixed",
+        summary: "what the user reserves, for ever",
+        foresight: false,
+        by_default: true,
+        sizes_calls: false,
+        build: |parts| parts.no_settings().map(|()| sizes_calls(Fixed)),
+    },
+    PolicyEntry {
+        name: "windfall",
+        summary: "calibrated first sizes, live trimming within a slack budget, loans",
+        foresight: false,
+        by_default: true,
+        sizes_calls: true,
+        build: |parts| Ok(windfall(parts.settings()?)),
+    },
+    PolicyEntry {
+        name: "safeguard-random",
+        summary: "a random size within FaaSRM's safeguard: what the safeguard alone is worth",
+        foresight: false,
+        by_default: true,
+        sizes_calls: true,
+        build: |parts| {
+            parts.no_settings()?;
+            let settings = PeakSettings::default();
+            Ok(Assembled {
+                call_safeguards: vec![Box::new(Faasrm::new(settings))],
+                ..sizes_calls(SafeguardRandom::new(settings, parts.seed))
+            })
+        },
+    },
+    PolicyEntry {
+        name: "histogram",
+        summary: "p99 of the function's peaks plus a margin, per resource",
+        foresight: false,
+        by_default: true,
+        sizes_calls: true,
+        build: |parts| Ok(sizes_calls(Histogram::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "oracle",
+        summary: "knows each call's demand and sets its size once; for reports only",
+        foresight: true,
+        by_default: true,
+        sizes_calls: true,
+        build: |parts| parts.no_settings().map(|()| sizes_calls(Oracle)),
+    },
+    PolicyEntry {
+        name: "greedy",
+        summary: "one step down when the last call used little, one step up when it used much",
+        foresight: false,
+        by_default: true,
+        sizes_calls: true,
+        build: |parts| Ok(sizes_calls(Greedy::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "ensure",
+        summary: "raises CPU when calls run late, lowers it when CPU is scarce; sizes capacity",
+        foresight: false,
+        by_default: true,
+        sizes_calls: true,
+        build: |parts| Ok(also_ticks(Ensure::new(parts.settings()?), EnsureScaling::default())),
+    },
+    PolicyEntry {
+        name: "libra",
+        summary: "harvest pool with predicted expiry and live reclaim",
+        foresight: false,
+        by_default: true,
+        sizes_calls: true,
+        build: |parts| Ok(sizes_calls(Libra::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "shabari",
+        summary: "input-aware: the class of size that is cheapest to be wrong with, learned online",
+        foresight: false,
+        by_default: true,
+        sizes_calls: true,
+        build: |parts| Ok(sizes_calls(Shabari::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "faasrm",
+        summary: "FaaSRM's score network behind its safeguard, as trained here",
+        foresight: false,
+        by_default: false,
+        sizes_calls: true,
+        build: |parts| {
+            parts.no_settings()?;
+            trained_faasrm().map_err(serde::de::Error::custom)
+        },
+    },
+    PolicyEntry {
+        name: "queueing",
+        summary: "square-root staffing of warm instances with a cold-start lead; fixed sizes",
+        foresight: false,
+        by_default: true,
+        sizes_calls: false,
+        build: |parts| Ok(also_ticks(Fixed, Queueing::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "keep-alive",
+        summary: "keeps idle instances for a fixed time; fixed sizes",
+        foresight: false,
+        by_default: false,
+        sizes_calls: false,
+        build: |parts| Ok(also_ticks(Fixed, KeepAlive::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "hybrid-histogram",
+        summary: "unloads after a call and loads before the next, by its idle times; fixed sizes",
+        foresight: false,
+        by_default: false,
+        sizes_calls: false,
+        build: |parts| Ok(scales_instances(Fixed, HybridHistogram::new(parts.settings()?))),
+    },
+    PolicyEntry {
+        name: "windfall-scaling",
+        summary: "holds, releases or starts ahead by hazard and price of memory; fixed sizes",
+        foresight: false,
+        by_default: false,
+        sizes_calls: false,
+        build: |parts| Ok(scales_instances(Fixed, WindfallScaling::new(parts.settings()?))),
+    },
+    incumbents::KPA,
+    incumbents::HPA,
+    incumbents::VPA,
+    incumbents::AUTOPILOT,
+];
+
+/// Safeguards that a scenario can put around every policy, with one line for lists.
+pub const CALL_SAFEGUARDS: &[(&str, &str)] = &[
+    ("faasrm", "recent peak plus a level; the user's size first and after a spike"),
+    ("floor", "never less than a share of the reservation"),
+    ("slack-budget", "a running call loses at most a small share of the time it has run"),
+];
+
+/// A fresh safeguard of the kind called `name`.
+pub fn call_safeguard(name: &str) -> Option<Box<dyn CallSafeguard>> {
+    match name {
+        "faasrm" => Some(Box::new(Faasrm::new(PeakSettings::default()))),
+        "floor" => Some(Box::new(Floor::default())),
+        "slack-budget" => Some(Box::new(SlackBudget::default())),
+        _ => None,
+    }
+}
+
+/// The entry called `name`.
+pub fn entry(name: &str) -> Option<&'static PolicyEntry> {
+    REGISTRY.iter().find(|entry| entry.name == name)
+}
+
+/// The halves of `CALLS+TICKS`: the first policy sizes calls, the second decides at ticks. Nothing unless both
+/// are known and the second one ticks.
+pub fn pair(name: &str) -> Option<(&'static PolicyEntry, &'static PolicyEntry)> {
+    let (calls, ticks) = name.split_once('+')?;
+    let (calls, ticks) = (entry(calls)?, entry(ticks)?);
+    let has_ticks = ticks.assemble(&None, Seed::new(0)).is_ok_and(|built| built.tick.is_some());
+    has_ticks.then_some((calls, ticks))
+}
+
+/// Whether there is a policy of this name, or a pair of two.
+pub fn is_known(name: &str) -> bool {
+    entry(name).is_some() || pair(name).is_some()
+}
+
+/// The names of all policies, for messages.
+pub fn names() -> String {
+    REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+}
+
+impl PolicyEntry {
+    /// A fresh policy of this kind.
+    pub fn assemble(&self, table: &PolicyTable, seed: Seed) -> Result<Assembled, toml::de::Error> {
+        (self.build)(&Parts { table, seed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windfall_core::conformance::{self, call_policy_suite};
+    use windfall_core::{CallDemand, CallView, Duration, Foresight, Mebibytes, MilliCpu};
+
+    #[test]
+    fn every_name_is_unique_and_builds_with_its_defaults() {
+        for (place, entry) in REGISTRY.iter().enumerate() {
+            assert!(REGISTRY[..place].iter().all(|other| other.name != entry.name));
+            assert!(entry.assemble(&None, Seed::new(1)).is_ok(), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_pair_has_the_calls_of_one_and_the_ticks_of_the_other() {
+        let (calls, ticks) = pair("histogram+windfall-scaling").expect("both are registered");
+        assert_eq!((calls.name, ticks.name), ("histogram", "windfall-scaling"));
+        let built = |entry: &PolicyEntry| entry.assemble(&None, Seed::new(1)).expect("defaults");
+        let both = built(calls).with_ticks_of(built(ticks));
+        assert_eq!(both.call.name(), "histogram");
+        assert_eq!(both.tick.expect("it ticks").name(), "windfall-scaling");
+        assert!(both.sees_presence);
+        assert!(pair("histogram+fixed").is_none(), "fixed has no ticks");
+        assert!(!is_known("histogram+nobody") && is_known("fixed"));
+    }
+
+    #[test]
+    fn every_policy_without_foresight_conforms() {
+        for entry in REGISTRY.iter().filter(|entry| !entry.foresight) {
+            call_policy_suite(&|| entry.assemble(&None, Seed::new(1)).expect("defaults").call);
+        }
+    }
+
+    #[test]
+    fn every_safeguard_of_the_list_can_be_built() {
+        for (name, _) in CALL_SAFEGUARDS {
+            assert_eq!(call_safeguard(name).expect("listed").name(), *name);
+        }
+    }
+
+    #[test]
+    fn only_who_declares_foresight_decides_by_it() {
+        let demand = CallDemand {
+            work: 1,
+            fixed: Duration::ZERO,
+            parallelism: MilliCpu::new(1),
+            memory_base: Mebibytes::new(1),
+            memory_peak: Mebibytes::new(1),
+            rise: Duration::ZERO,
+            jumps: false,
+            cycles: 1,
+            shape: 0,
+            input: None,
+        };
+        for entry in REGISTRY.iter().filter(|entry| !entry.foresight) {
+            let fresh = || entry.assemble(&None, Seed::new(1)).expect("defaults").call;
+            let (mut told, mut untold) = (fresh(), fresh());
+            for call in conformance::calls() {
+                let future = CallView { foresight: Some(Foresight { demand }), ..call.clone() };
+                let (with, without) = (told.size(&future).ok(), untold.size(&call).ok());
+                assert_eq!(with, without, "{} looks into the future", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_setting_that_the_policy_does_not_have_is_named() {
+        let table: toml::Table = "quantil = 0.9".parse().expect("a table");
+        let histogram = entry("histogram").expect("registered");
+        let problem = histogram.assemble(&Some(table), Seed::new(1)).err().expect("refused");
+        assert!(problem.to_string().contains("quantil"), "{problem}");
+    }
+}
