@@ -21,7 +21,7 @@ pub mod safeguards;
 pub mod tick_loop;
 
 pub use call_loop::{CallCounters, CallLoop};
-pub use harvest_pool::{HarvestPool, Recall};
+pub use harvest_pool::{Coverage, HarvestPool, Recall};
 pub use node_book::{NodeBook, Payment};
 pub use quarantine::Quarantine;
 pub use restore::RestoreReservations;

@@ -16,6 +16,7 @@
 //! typed, bounded, and can be made by the chains alone.
 
 pub mod call;
+pub mod call_control;
 pub mod call_safeguard;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -34,15 +35,18 @@ pub mod units;
 pub mod workload;
 
 pub use call::{
-    CallControl, CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, Foresight,
-    GrantChange, Look, NodeId, RunningCall, Sensed, Start,
+    CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, Foresight, NodeId, Room,
+    RunningCall, Sensed,
+};
+pub use call_control::{
+    CallCapabilities, CallClose, CallControl, CallHints, GrantChange, Look, Resized, Start,
 };
 pub use call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain, Proposal};
 pub use decision::{Decision, Setting, Target};
 pub use demand::CallDemand;
 pub use observation::{ClusterView, FunctionView, Observation, PresenceStep};
 pub use peak_range::{PeakRange, PeakSettings};
-pub use platform::{Episodic, Platform, PlatformError, Receipt};
+pub use platform::{Episodic, Platform, PlatformError, Receipt, Refusal};
 pub use policy::{Policy, PolicyError};
 pub use quantile_window::QuantileWindow;
 pub use record::{
@@ -51,5 +55,7 @@ pub use record::{
 pub use safeguard::{Plan, PlannedTarget, Safeguard, SafeguardChain, Verdict};
 pub use seed::Seed;
 pub use time::{Duration, Timestamp};
-pub use units::{Allocation, CpuCeiling, Instances, Mebibytes, MilliCpu, Nonsense, Worth};
+pub use units::{
+    Allocation, CpuCeiling, Instances, Mebibytes, MilliCpu, Nonsense, PlainSize, Worth,
+};
 pub use workload::{Arrival, ColdStart, FunctionId, FunctionProfile, Trigger, Workload};

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::observation::Observation;
+use crate::record::Resource;
 use crate::safeguard::Plan;
 use crate::seed::Seed;
 use crate::time::Timestamp;
@@ -31,6 +32,22 @@ pub struct Receipt {
     pub accepted: u32,
     /// Changes that were not possible, one sentence each.
     pub refused: Vec<String>,
+}
+
+/// Why a change was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// The platform cannot change this.
+    Unsupported(Resource),
+    /// There is no room for it.
+    NoRoom,
+    /// The other side did not answer.
+    Unreachable,
+    /// A later change replaced it.
+    Superseded,
+    /// The system said no, in its own words.
+    System(String),
 }
 
 /// Why a platform could not answer.

@@ -59,6 +59,8 @@ pub(crate) struct Call {
     pub(crate) look_token: Token,
     /// Use and throttled time at the last look.
     pub(crate) looked: Looked,
+    /// A change that the control waits to hear of: what was asked.
+    pub(crate) asked: Option<Allocation>,
     /// A change on its way, with its reason.
     pub(crate) pending: Option<(Allocation, &'static str)>,
     pub(crate) resize_token: Token,
@@ -88,7 +90,7 @@ impl Call {
         self.turn = Turn::Ends;
         self.look_after = start.look_after;
         self.looked = Looked::default();
-        self.pending = None;
+        (self.asked, self.pending) = (None, None);
         (self.turn_token, self.look_token, self.resize_token) =
             (Token::NONE, Token::NONE, Token::NONE);
     }
@@ -116,11 +118,8 @@ impl Call {
 
     /// Run time on a constant CPU share. The user's own is known, and by far the most frequent.
     fn run_time(&self, cpu: MilliCpu) -> Duration {
-        if cpu == self.record.reservation.cpu {
-            self.record.baseline
-        } else {
-            self.demand.run_time(cpu)
-        }
+        let known = self.record.baseline.filter(|_| cpu == self.record.reservation.cpu);
+        known.unwrap_or_else(|| self.demand.run_time(cpu))
     }
 
     /// How long it still runs at its own pace.

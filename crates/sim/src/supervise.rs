@@ -1,9 +1,10 @@
 //! Looks at running calls, live changes of what they hold, loans called back, and debts.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, Duration, GrantChange, MilliCpu, RunningCall, Sensed};
+use windfall_core::{Allocation, Duration, GrantChange, MilliCpu, Resized, RunningCall, Sensed};
 
 use crate::call::Call;
+use crate::dispatch::CAPABILITIES;
 use crate::event_queue::{Event, Token};
 use crate::run::Count;
 use crate::simulator::Simulator;
@@ -23,7 +24,7 @@ impl Simulator<'_> {
         let running = self.running_view(slot);
         let mut changes = std::mem::take(&mut self.changes);
         let look = self.control.look(&running, &mut changes);
-        self.call_back(running.node.0, &mut changes);
+        self.carry_out_changes(running.node.0, &mut changes);
         self.changes = changes;
         let call = &mut self.calls[slot];
         call.record.amendments.extend(look.amendments);
@@ -64,6 +65,7 @@ impl Simulator<'_> {
             free_on_node: book.free(),
             waiting: self.ledger.waiting,
             actuation_delay: self.settings.actuation_delay,
+            capabilities: CAPABILITIES,
             sensed,
         }
     }
@@ -96,8 +98,8 @@ impl Simulator<'_> {
         }
     }
 
-    /// Takes back what the control calls back from other calls on `node`.
-    pub(crate) fn call_back(&mut self, node: u32, changes: &mut Vec<GrantChange>) {
+    /// Carries out what the control changes for calls on `node`: mostly loans that are called back.
+    pub(crate) fn carry_out_changes(&mut self, node: u32, changes: &mut Vec<GrantChange>) {
         for change in changes.drain(..) {
             let running = &self.nodes[node as usize].running;
             let found =
@@ -126,8 +128,13 @@ impl Simulator<'_> {
         if grant == heading_for {
             return;
         }
+        self.calls[slot].asked = Some(grant);
+        let call = &self.calls[slot];
         let delay = self.actuation_delay(call);
         if delay.is_zero() {
+            // A slow change that is still on its way must not undo this one when it arrives.
+            let call = &mut self.calls[slot];
+            (call.pending, call.resize_token) = (None, Token::NONE);
             self.resize(slot, grant, why);
         } else {
             let token = self.queue.push(self.now + delay, Event::Resize(slot));
@@ -175,6 +182,41 @@ impl Simulator<'_> {
             self.nodes[node as usize].book.owe(slot, raise);
             self.pay_debts(node);
         }
+        // A change back to what is held takes no step and is in force all the same.
+        self.in_force.push_back(slot);
+    }
+
+    /// Reports changes to the control that are in force now. What is owed will be, so its report waits for that.
+    ///
+    /// Not while changes are carried out, but after the last of them: what an answer asks for comes after what was
+    /// asked before it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn report_resized(&mut self) {
+        while let Some(slot) = self.in_force.pop_front() {
+            let Some(call) = self.calls.get_mut(slot) else { continue };
+            // Another change may have taken its place since, or another call.
+            if call.pending.is_some() || call.asked != Some(call.grant) {
+                continue;
+            }
+            call.asked = None;
+            let change = Resized {
+                call: call.record.id,
+                node: call.record.node,
+                at: self.now,
+                reservation: call.record.reservation,
+                asked: call.grant,
+                in_force: call.grant,
+                refused: None,
+            };
+            let mut changes = std::mem::take(&mut self.changes);
+            self.control.resized(&change, &mut changes);
+            if !changes.is_empty() {
+                self.carry_out_changes(change.node.0, &mut changes);
+                self.pay_debts(change.node.0);
+            }
+            self.changes = changes;
+        }
     }
 
     /// Gives what is free on `node` to those it owes, first come first served.
@@ -183,6 +225,7 @@ impl Simulator<'_> {
             self.make_room(node, Allocation::ZERO);
             let grant = self.calls[payment.call].grant + payment.amount;
             self.hold_instead(payment.call, grant, "raise");
+            self.in_force.push_back(payment.call);
         }
     }
 

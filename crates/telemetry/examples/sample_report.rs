@@ -72,7 +72,7 @@ fn call(id: u64, wait: f64, baseline: f64, stretch: f64, granted: f64) -> CallRe
         ended_at: started_at + run,
         cold_start: Duration::from_millis(u64::from(id.is_multiple_of(61)) * 300),
         run,
-        baseline: Duration::from_secs_f64(baseline),
+        baseline: Some(Duration::from_secs_f64(baseline)),
         attempts: 1,
         oom_kills: 0,
         input: None,

@@ -137,6 +137,7 @@ impl Node {
     }
 
     fn resize(&mut self, at: usize, call: u64, wanted: Allocation) {
+        self.book.forgive(call);
         let held = self.calls.get_mut(&call).unwrap();
         let lowered = held.in_force.min(wanted);
         self.book.release(held.in_force - lowered);

@@ -55,6 +55,19 @@ fn an_idle_call_is_wished_to_the_floor_and_a_settled_one_to_what_it_uses() {
 }
 
 #[test]
+fn a_lost_call_leaves_nothing_behind_and_teaches_nothing() {
+    let mut policy = experienced();
+    let before = policy.size(&view(USER, CEILING)).unwrap();
+    let running = look(40, 1100, 0.0, 0.0);
+    policy.supervise(&running).unwrap();
+    assert_eq!(policy.calls.len(), 1);
+    policy.lost(running.id);
+    policy.lost(running.id);
+    assert!(policy.calls.is_empty());
+    assert_eq!(policy.size(&view(USER, CEILING)).unwrap(), before);
+}
+
+#[test]
 fn beyond_the_reservation_it_borrows_unless_somebody_waits() {
     let mut policy = experienced();
     let borrows = policy.supervise(&look(40, 2000, 2.0, 1.0)).unwrap();

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use windfall_core::conformance::platform_suite;
 use windfall_core::{
-    Allocation, CallControl, CallOutcome, CallPlan, CallView, GrantChange, Look, NodeId,
-    RunningCall, Seed, Start,
+    Allocation, CallClose, CallControl, CallPlan, CallView, GrantChange, Look, NodeId, RunningCall,
+    Seed, Start,
 };
 use windfall_sim::{Faults, Settings, Simulator};
 
@@ -64,8 +64,8 @@ impl CallControl for Spy<'_> {
         self.control.look(running, changes)
     }
 
-    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
-        self.control.close(outcome, changes);
+    fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        self.control.close(end, changes);
     }
 }
 
