@@ -1,13 +1,13 @@
 //! The two loops and what keeps them safe.
 //!
 //! ```text
-//!  tick:  observe ─► policy ─► safeguards ─► submit ─► record      ControlLoop, once per few seconds
+//!  tick:  observe ─► policy ─► safeguards ─► submit ─► record      ControlLoop, every few seconds
 //!  call:  size ─► start ─► look ─► look ─► … ─► close              CallLoop, once per request
 //! ```
 //!
-//! Both loops ask a policy that may be wrong in any way: it can fail, wish for NaN, or flap. A failed or
-//! senseless wish is replaced by a fallback that restores what the user reserved; a policy that keeps
-//! failing rests in [`quarantine`]; everything else goes through the safeguards, which leave an
+//! Both loops ask a policy that may be wrong in any way: it can fail, panic, ask for NaN, or flap. A failed or
+//! senseless decision is replaced by a fallback that restores what the user reserved; a policy that keeps
+//! failing is put in [`quarantine`]; everything else goes through the safeguards, which leave an
 //! amendment wherever they step in. A shadow policy can be asked beside either loop and is never obeyed.
 
 pub mod call_loop;

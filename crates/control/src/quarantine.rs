@@ -1,4 +1,5 @@
-//! Rest for a policy that keeps failing.
+//! Time out for a policy that keeps failing. A panic counts as a failure like any other: it is caught here, so no policy
+//! can end the program it runs in. That needs a build with `panic = "unwind"`.
 //!
 //! ```text
 //!  asked ──3 failures in a row──► rests 16 decisions ──► one trial ──failure──► rests 32, 64, … 1024
@@ -6,7 +7,24 @@
 //!    └──────────────────────── success ◄────────────────────┘
 //! ```
 
+use std::any::Any;
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What `ask` returns, or one sentence if it panics.
+///
+/// Whoever was asked may be left half changed by a panic. That is why a policy's panic counts against it, and why the
+/// caller must not rely on the answer of anything the policy holds.
+pub fn catch<T>(ask: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| panicked(panic.as_ref()))
+}
+
+#[cold]
+fn panicked(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("it panicked: {}", text.unwrap_or("without a message"))
+}
 
 /// Counts consecutive failures and keeps a failing policy from being asked for a while.
 #[derive(Clone, Debug)]
@@ -42,15 +60,15 @@ impl Quarantine {
         }
     }
 
-    /// Asks, unless the policy rests; the error is one sentence for the journal.
+    /// Asks, unless the policy is quarantined; the error is one sentence for the journal. A panic is an error.
     pub fn guard<T, E: Display>(
         &mut self,
         ask: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, String> {
         self.admit()?;
-        let answer = ask();
+        let answer = catch(ask).and_then(|answer| answer.map_err(|problem| problem.to_string()));
         self.note(answer.is_ok());
-        answer.map_err(|problem| problem.to_string())
+        answer
     }
 
     /// Whether the policy may be asked; if it rests, one sentence for the journal. Whoever asks then must
@@ -126,6 +144,19 @@ mod tests {
         assert_eq!(ask(&mut quarantine, true), None);
         assert_eq!(ask(&mut quarantine, true), Some(true));
         assert_eq!(quarantine.times(), 1);
+    }
+
+    #[test]
+    fn a_panic_is_a_failure_with_its_message() {
+        let mut quarantine = Quarantine::new(2, 4);
+        let index = [0; 3].len();
+        let outside = |_: ()| -> Result<i32, String> { Ok([1, 2, 3][index]) };
+        let error = quarantine.guard(|| outside(())).unwrap_err();
+        assert!(error.starts_with("it panicked: index out of bounds"), "{error}");
+        let answer: Result<(), String> =
+            quarantine.guard(|| -> Result<(), String> { panic!("no") });
+        assert_eq!(answer.unwrap_err(), "it panicked: no");
+        assert!(quarantine.is_resting());
     }
 
     #[test]

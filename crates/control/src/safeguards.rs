@@ -1,10 +1,13 @@
 //! Rules about ticks that no policy can get around, one file each.
 //!
-//! A sensible order is the one below: a stale view stops everything, limits and rates bound each
-//! function alone, the flap budget its history, and capacity has the last word over all of them.
+//! A sensible order is the one below: a stale view stops everything, limits and rates bound each function alone, the
+//! flap budget its history, and capacity bounds all of them together. Behind every chain stand the two rules that belong
+//! to the loop: a function in doubt gets its own allocation back, and what the platform cannot set is dropped.
 
+mod capabilities;
 mod capacity;
 mod flap;
+mod in_doubt;
 mod limits;
 mod rate;
 mod stale;
@@ -13,19 +16,30 @@ mod starts;
 use std::borrow::Cow;
 
 use windfall_core::{
-    FunctionView, Instances, Mebibytes, MilliCpu, PlannedTarget, Resource, Setting, Verdict,
+    CpuCeiling, FunctionView, Instances, Mebibytes, MilliCpu, PlannedTarget, Resource, Setting,
+    Verdict,
 };
 
+pub use capabilities::CapabilityCheck;
 pub use capacity::Capacity;
 pub use flap::FlapBudget;
+pub use in_doubt::InDoubt;
 pub use limits::{Bound, Bounds, Limits};
 pub use rate::{RateOfChange, Step};
 pub use stale::StaleObservation;
 pub use starts::StartsPerTick;
 
 /// Every name an amendment of a tick can carry.
-pub const NAMES: [&str; 6] =
-    [stale::NAME, limits::NAME, rate::NAME, starts::NAME, flap::NAME, capacity::NAME];
+pub const NAMES: [&str; 8] = [
+    stale::NAME,
+    limits::NAME,
+    rate::NAME,
+    starts::NAME,
+    flap::NAME,
+    capacity::NAME,
+    in_doubt::NAME,
+    capabilities::NAME,
+];
 
 /// Instances a function has or will have without any new decision.
 fn standing(view: &FunctionView) -> Instances {
@@ -69,6 +83,22 @@ impl Review {
         if allowed != self.target.concurrency {
             self.target.concurrency = allowed;
             self.note(Resource::Concurrency, reason());
+        }
+    }
+
+    fn cpu_ceiling(&mut self, allowed: Setting<CpuCeiling>, reason: impl FnOnce() -> String) {
+        if allowed != self.target.cpu_ceiling {
+            self.target.cpu_ceiling = allowed;
+            self.note(Resource::CpuCeiling, reason());
+        }
+    }
+
+    /// Leaves idle instances to the platform: their time and their worth.
+    fn keep_alive(&mut self, reason: impl FnOnce() -> String) {
+        if !(self.target.keep_alive.is_keep() && self.target.worth.is_keep()) {
+            self.target.keep_alive = Setting::Keep;
+            self.target.worth = Setting::Keep;
+            self.note(Resource::KeepAlive, reason());
         }
     }
 

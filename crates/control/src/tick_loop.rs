@@ -1,25 +1,37 @@
-//! One tick: see, wish, judge, act, record, learn. Who calls it (the simulator in virtual time, the
-//! daemon in wall time, an environment once per step) is of no concern here.
+//! One tick: observe, decide, review, submit, record, feed back. Who calls it (the simulator in virtual time, a daemon in
+//! wall time, an environment once per step) is of no concern here.
+//!
+//! A tick always yields a record. Without an observation the policy is not asked; functions that may hold less than they
+//! reserve get their own allocation back.
 
 use windfall_core::{
-    DecidedBy, Decision, Observation, Plan, Platform, PlatformError, Policy, SafeguardChain,
-    TelemetrySink, TickRecord,
+    Answer, DecidedBy, Decision, Duration, Observation, Plan, PlanId, Platform, PlatformError,
+    Policy, Receipt, Refusal, SafeguardChain, TelemetrySink, TickRecord, Timestamp,
 };
 
-use crate::quarantine::Quarantine;
+use crate::quarantine::{Quarantine, catch};
 use crate::restore::RestoreReservations;
+use crate::safeguards::{CapabilityCheck, InDoubt};
 
-/// What a loop has lived through.
+/// An observation older than this says nothing about sizes any more; as in
+/// [`StaleObservation`](crate::safeguards::StaleObservation).
+const OLDEST: Duration = Duration::from_secs(60);
+
+/// What a loop has counted since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TickCounters {
     /// Ticks carried out.
     pub ticks: u64,
-    /// Ticks the fallback decided.
+    /// Ticks that the policy did not decide.
     pub fallbacks: u64,
-    /// Times the policy was sent to rest.
+    /// Ticks without an observation.
+    pub blind: u64,
+    /// Times the policy was quarantined.
     pub quarantines: u64,
     /// Places where a safeguard stepped in.
     pub amendments: u64,
+    /// Targets that the platform refused.
+    pub refused: u64,
 }
 
 /// The tick loop with all its parts.
@@ -28,9 +40,14 @@ pub struct ControlLoop {
     fallback: Box<dyn Policy>,
     safeguards: SafeguardChain,
     quarantine: Quarantine,
+    /// The two rules behind every chain.
+    in_doubt: InDoubt,
+    can_set: CapabilityCheck,
     shadow: Option<Box<dyn Policy>>,
     sinks: Vec<Box<dyn TelemetrySink>>,
     counters: TickCounters,
+    last_plan: PlanId,
+    last_seen: Option<Observation>,
 }
 
 impl ControlLoop {
@@ -41,13 +58,17 @@ impl ControlLoop {
             fallback: Box::new(RestoreReservations),
             safeguards,
             quarantine: Quarantine::default(),
+            in_doubt: InDoubt::new(OLDEST),
+            can_set: CapabilityCheck::default(),
             shadow: None,
             sinks: Vec::new(),
             counters: TickCounters::default(),
+            last_plan: PlanId::default(),
+            last_seen: None,
         }
     }
 
-    /// Another policy to decide when the first one fails. Its wishes are judged like any other.
+    /// Another policy to decide when the first one fails. Its decisions are reviewed like any other.
     pub fn with_fallback(mut self, fallback: Box<dyn Policy>) -> Self {
         self.fallback = fallback;
         self
@@ -81,32 +102,52 @@ impl ControlLoop {
         TickCounters { quarantines: self.quarantine.times(), ..self.counters }
     }
 
-    /// Whether the policy rests and the fallback decides.
+    /// Whether the policy is quarantined and the fallback decides.
     pub fn is_quarantined(&self) -> bool {
         self.quarantine.is_resting()
     }
 
-    /// One round of the loop.
-    pub fn tick(&mut self, platform: &mut dyn Platform) -> Result<TickRecord, PlatformError> {
-        let observation = platform.observe()?;
-        let Self { policy, safeguards, quarantine, .. } = self;
-        let judged = quarantine.guard(|| {
-            let decision = policy.decide(&observation).map_err(|error| error.to_string())?;
-            judge(safeguards, &observation, decision)
-        });
-        self.act(platform, observation, judged)
+    /// Functions whose size is in doubt and being restored.
+    pub fn in_doubt(&self) -> &InDoubt {
+        &self.in_doubt
     }
 
-    /// The second half of a tick for a decision that was made elsewhere: the action of an environment's
-    /// step takes the same road as a policy's wish.
+    /// One round of the loop.
+    pub fn tick(&mut self, now: Timestamp, platform: &mut dyn Platform) -> TickRecord {
+        self.read_capabilities(platform);
+        match platform.observe(now) {
+            Ok(observation) => {
+                self.last_seen.get_or_insert_default().clone_from(&observation);
+                let Self { policy, safeguards, quarantine, in_doubt, can_set, .. } = self;
+                let judged = quarantine.guard(|| {
+                    let decision =
+                        policy.decide(&observation).map_err(|error| error.to_string())?;
+                    judge(safeguards, (in_doubt, can_set), &observation, decision)
+                });
+                self.act(platform, observation, judged)
+            }
+            Err(error) => self.tick_blind(now, platform, &error),
+        }
+    }
+
+    /// The second half of a tick for a decision that was made elsewhere: the action of an environment's step is reviewed
+    /// and submitted like a policy's decision.
     pub fn carry_out(
         &mut self,
         platform: &mut dyn Platform,
         observation: Observation,
         decision: Decision,
-    ) -> Result<TickRecord, PlatformError> {
-        let judged = judge(&mut self.safeguards, &observation, decision);
+    ) -> TickRecord {
+        self.read_capabilities(platform);
+        let Self { safeguards, in_doubt, can_set, .. } = self;
+        let judged = judge(safeguards, (in_doubt, can_set), &observation, decision);
         self.act(platform, observation, judged)
+    }
+
+    fn read_capabilities(&mut self, platform: &dyn Platform) {
+        let capabilities = platform.capabilities();
+        self.in_doubt.set_capabilities(capabilities);
+        self.can_set.capabilities = capabilities;
     }
 
     fn act(
@@ -114,47 +155,122 @@ impl ControlLoop {
         platform: &mut dyn Platform,
         observation: Observation,
         judged: Result<(Decision, Plan), String>,
-    ) -> Result<TickRecord, PlatformError> {
+    ) -> TickRecord {
         let ((decision, plan), decided_by) = match judged {
-            Ok(wish) => (wish, DecidedBy::Policy),
+            Ok(judged) => (judged, DecidedBy::Policy),
             Err(problem) => (self.fall_back(&observation), DecidedBy::Fallback(problem)),
         };
-        let shadow = self.shadow.as_mut().and_then(|shadow| shadow.decide(&observation).ok());
-        let receipt = platform.submit(&plan)?;
+        let shadow = self.shadow.as_mut().and_then(|shadow| {
+            catch(|| shadow.decide(&observation)).ok().and_then(|decision| decision.ok())
+        });
+        let tick = TickRecord {
+            observation,
+            decision,
+            decided_by,
+            plan,
+            receipt: Receipt::default(),
+            shadow,
+            error: None,
+        };
+        self.conclude(platform, tick)
+    }
 
-        let tick = TickRecord { observation, decision, decided_by, plan, receipt, shadow };
+    /// A tick without an observation: the policy is not asked, and what may be too small is restored.
+    fn tick_blind(
+        &mut self,
+        now: Timestamp,
+        platform: &mut dyn Platform,
+        error: &PlatformError,
+    ) -> TickRecord {
+        let error = error.to_string();
+        let observation = match &self.last_seen {
+            Some(last) => last.aged_to(now),
+            None => Observation { now, ..Observation::default() },
+        };
+        self.counters.blind += 1;
+        self.counters.fallbacks += 1;
+        self.in_doubt.lose_sight(&observation, &format!("there is no observation: {error}"));
+        let (decision, plan) = self.leave_alone(&observation);
+        let tick = TickRecord {
+            observation,
+            decision,
+            decided_by: DecidedBy::Fallback(error.clone()),
+            plan,
+            error: Some(error),
+            ..TickRecord::default()
+        };
+        self.conclude(platform, tick)
+    }
+
+    /// Submits the plan of `tick` and reports the answers to everyone.
+    fn conclude(&mut self, platform: &mut dyn Platform, mut tick: TickRecord) -> TickRecord {
+        self.last_plan = PlanId(self.last_plan.0 + 1);
+        tick.plan = tick.plan.numbered(self.last_plan);
+        tick.receipt = complete(platform.submit(tick.observation.now, &tick.plan), &tick.plan);
+        let Self { safeguards, in_doubt, can_set, .. } = self;
+        let last: &mut [&mut dyn windfall_core::Safeguard] = &mut [in_doubt, can_set];
+        safeguards.submitted(last, &tick.observation, &tick.plan, &tick.receipt);
+
         self.counters.ticks += 1;
         self.counters.amendments += tick.plan.amendments().len() as u64;
-        self.policy.feedback(&tick);
+        self.counters.refused += tick.receipt.refusals().count() as u64;
+        if catch(|| self.policy.feedback(&tick)).is_err() {
+            self.quarantine.note(false);
+        }
         if let Some(shadow) = &mut self.shadow {
-            shadow.feedback(&tick);
+            // A shadow is never obeyed, so a panic of it changes nothing.
+            let _ = catch(|| shadow.feedback(&tick));
         }
         for sink in &mut self.sinks {
             sink.tick(&tick);
         }
-        Ok(tick)
+        tick
     }
 
-    /// The fallback's wish, or to leave everything alone if even that fails.
+    /// The fallback's decision, or to leave everything alone if even that fails.
     fn fall_back(&mut self, observation: &Observation) -> (Decision, Plan) {
         self.counters.fallbacks += 1;
-        self.fallback
-            .decide(observation)
-            .map_err(|error| error.to_string())
-            .and_then(|decision| judge(&mut self.safeguards, observation, decision))
-            .unwrap_or_default()
+        let Self { fallback, safeguards, in_doubt, can_set, .. } = self;
+        let decision = catch(|| fallback.decide(observation))
+            .and_then(|decision| decision.map_err(|error| error.to_string()));
+        decision
+            .and_then(|decision| judge(safeguards, (in_doubt, can_set), observation, decision))
+            .unwrap_or_else(|_| self.leave_alone(observation))
+    }
+
+    /// No decision at all; only what is in doubt is restored.
+    fn leave_alone(&mut self, observation: &Observation) -> (Decision, Plan) {
+        let Self { safeguards, in_doubt, can_set, .. } = self;
+        let decision = Decision { targets: Vec::new(), reason: "nothing was decided".to_owned() };
+        judge(safeguards, (in_doubt, can_set), observation, decision).unwrap_or_default()
     }
 }
 
 fn judge(
     safeguards: &mut SafeguardChain,
+    (in_doubt, can_set): (&mut InDoubt, &mut CapabilityCheck),
     observation: &Observation,
     decision: Decision,
 ) -> Result<(Decision, Plan), String> {
-    match safeguards.review(observation, &decision) {
+    match safeguards.review_then(&mut [in_doubt, can_set], observation, &decision) {
         Ok(plan) => Ok((decision, plan)),
         Err(nonsense) => Err(nonsense.to_string()),
     }
+}
+
+/// A receipt with one answer per target. A platform that leaves one out has not said what it does, which is a refusal.
+fn complete(receipt: Receipt, plan: &Plan) -> Receipt {
+    let answered = receipt.answers.iter().map(|one| one.function);
+    if answered.eq(plan.targets().iter().map(|target| target.function)) {
+        return Receipt { plan: plan.id(), ..receipt };
+    }
+    let given: Vec<(_, Answer)> =
+        receipt.answered(plan).map(|(target, answer)| (target.function, answer.clone())).collect();
+    Receipt::of(plan, |target| {
+        let found = given.iter().find(|(function, _)| *function == target.function);
+        let silence = || Answer::Refused(Refusal::System("it gave no answer".to_owned()));
+        found.map_or_else(silence, |(_, answer)| answer.clone())
+    })
 }
 
 #[cfg(test)]

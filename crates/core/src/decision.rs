@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::Duration;
+use crate::units::CpuCeiling;
 use crate::workload::FunctionId;
 
 /// Leave a knob alone or turn it; there is no magic number for either.
@@ -31,6 +32,11 @@ impl<T> Setting<T> {
         }
     }
 
+    /// The later of two settings, as far as it changes anything.
+    pub fn followed_by(self, later: Self) -> Self {
+        if later.is_keep() { self } else { later }
+    }
+
     /// The same setting in other terms, or the first error.
     pub fn try_map<U, E>(self, change: impl FnOnce(T) -> Result<U, E>) -> Result<Setting<U>, E> {
         match self {
@@ -47,8 +53,11 @@ pub struct Target {
     pub function: FunctionId,
     /// Instances that should stand ready.
     pub instances: Setting<f64>,
-    /// CPU of each instance, cores.
+    /// CPU that each instance is guaranteed, cores.
     pub cpu_cores: Setting<f64>,
+    /// CPU that each instance can use at most, cores.
+    #[serde(default, skip_serializing_if = "Setting::is_keep")]
+    pub cpu_ceiling: Setting<CpuCeiling<f64>>,
     /// Memory of each instance, MiB.
     pub memory_mib: Setting<f64>,
     /// Calls that one instance serves at once.

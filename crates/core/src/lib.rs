@@ -46,8 +46,11 @@ pub use decision::{Decision, Setting, Target};
 pub use demand::CallDemand;
 pub use observation::{ClusterView, FunctionView, Observation, PresenceStep};
 pub use peak_range::{PeakRange, PeakSettings};
-pub use platform::{Episodic, Platform, PlatformError, Receipt, Refusal};
-pub use policy::{Policy, PolicyError};
+pub use platform::{
+    Answer, Capabilities, Episodic, Outcome, PlanId, Platform, PlatformError, Receipt, Refusal,
+    Settled, Support, TargetAnswer,
+};
+pub use policy::{Needs, Policy, PolicyError};
 pub use quantile_window::QuantileWindow;
 pub use record::{
     Amendment, CallRecord, DecidedBy, IntervalRecord, Resource, TelemetrySink, TickRecord,

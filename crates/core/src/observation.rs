@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::platform::Settled;
 use crate::time::{Duration, Timestamp};
 use crate::units::{Allocation, Instances, Mebibytes, MilliCpu};
 use crate::workload::FunctionId;
@@ -120,9 +121,37 @@ pub struct Observation {
     pub cluster: ClusterView,
     /// All functions, in the order of their ids.
     pub functions: Vec<FunctionView>,
+    /// How accepted changes ended since the last observation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settled: Vec<Settled>,
 }
 
 impl Observation {
+    /// The same picture at a later time at which nothing was measured: sizes and instances as they were last seen, and
+    /// a window of no length with nothing counted in it.
+    pub fn aged_to(&self, now: Timestamp) -> Self {
+        let nothing_counted = |view: &FunctionView| FunctionView {
+            mean_concurrency: 0.0,
+            arrivals: 0,
+            completions: 0,
+            cold_starts: 0,
+            mean_run: None,
+            mean_wait: None,
+            cpu_used_cores: 0.0,
+            memory_peak_mib: 0.0,
+            presence: Vec::new(),
+            ..view.clone()
+        };
+        Self {
+            now,
+            taken_at: self.taken_at,
+            window: Duration::ZERO,
+            cluster: self.cluster,
+            functions: self.functions.iter().map(nothing_counted).collect(),
+            settled: Vec::new(),
+        }
+    }
+
     /// How old the numbers are.
     pub fn age(&self) -> Duration {
         self.now.since(self.taken_at)

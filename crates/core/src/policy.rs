@@ -15,13 +15,27 @@ pub struct PolicyError {
     pub problem: String,
 }
 
+/// What a policy wants an observation to tell beyond counts and means. A platform that cannot tell it leaves it out, and
+/// the policy must do without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Every change of the number of calls in the system, in
+    /// [`FunctionView::presence`](crate::FunctionView::presence). Such a policy knows what idle instances are worth, so
+    /// its pre-warming never pushes one out.
+    pub presence: bool,
+}
+
 /// A maker of tick decisions, classic or learned.
 pub trait Policy: Send {
     /// The name it has in the registry.
     fn name(&self) -> &str;
-    /// What it wishes for.
+    /// What it wants to be told.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+    /// What it proposes.
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError>;
-    /// What was carried out. A learner that believes its own wish learns from a world that does not
-    /// exist.
+    /// What was allowed and what the platform accepted. How earlier changes ended is in the observation's `settled`.
+    /// A policy that believes its own proposal learns from a world that does not exist.
     fn feedback(&mut self, _tick: &TickRecord) {}
 }

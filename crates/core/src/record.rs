@@ -1,6 +1,7 @@
 //! What happened, in the form every reader shares: journal, metrics, reports, `explain`, learning.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,20 +28,64 @@ pub enum Resource {
     Instances,
     /// Calls per instance.
     Concurrency,
-    /// Everything at once: the target was refused whole.
+    /// How long an idle instance stays, in seconds.
+    KeepAlive,
+    /// All of them: the target was refused whole.
     All,
 }
 
 impl Resource {
-    /// This knob of `target` as a number, if it is to be turned.
+    /// Every setting that a target can make.
+    pub const SETTABLE: [Self; 6] = [
+        Self::Cpu,
+        Self::CpuCeiling,
+        Self::Memory,
+        Self::Instances,
+        Self::Concurrency,
+        Self::KeepAlive,
+    ];
+
+    /// Whether `target` sets it.
+    pub fn is_set_by(self, target: &PlannedTarget) -> bool {
+        match self {
+            Self::Cpu => !target.cpu.is_keep(),
+            Self::CpuCeiling => !target.cpu_ceiling.is_keep(),
+            Self::Memory => !target.memory.is_keep(),
+            Self::Instances => !target.instances.is_keep(),
+            Self::Concurrency => !target.concurrency.is_keep(),
+            Self::KeepAlive => !target.keep_alive.is_keep(),
+            Self::All => !target.is_keep(),
+        }
+    }
+
+    /// This knob of `target` as a number, if it is to be turned to one.
     pub fn of(self, target: &PlannedTarget) -> Option<f64> {
         match self {
             Self::Cpu => target.cpu.value().map(|cpu| cpu.cores()),
+            Self::CpuCeiling => match target.cpu_ceiling {
+                Setting::Set(CpuCeiling::At(most)) => Some(most.cores()),
+                Setting::Set(CpuCeiling::AtGrant | CpuCeiling::Unlimited) | Setting::Keep => None,
+            },
+            Self::KeepAlive => target.keep_alive.value().map(Duration::as_secs_f64),
             Self::Memory => target.memory.value().map(|memory| memory.mib()),
             Self::Instances => target.instances.value().map(|count| f64::from(count.get())),
             Self::Concurrency => target.concurrency.value().map(|limit| f64::from(limit.get())),
-            Self::CpuCeiling | Self::All => None,
+            Self::All => None,
         }
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "CPU",
+            Self::CpuCeiling => "the CPU ceiling",
+            Self::Memory => "memory",
+            Self::Instances => "instances",
+            Self::Concurrency => "concurrency",
+            Self::KeepAlive => "keep-alive",
+            Self::All => "everything",
+        })
     }
 }
 
@@ -83,10 +128,21 @@ pub struct TickRecord {
     pub decided_by: DecidedBy,
     /// What was allowed.
     pub plan: Plan,
-    /// What was done.
+    /// What the platform accepted and refused.
     pub receipt: Receipt,
     /// What a second policy would have wanted; never obeyed.
     pub shadow: Option<Decision>,
+    /// Why there was no observation at this tick. Then the one above is the last that there was, and the policy was not
+    /// asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl TickRecord {
+    /// The targets that the platform accepted. A policy that keeps track of what it has set goes by these.
+    pub fn accepted(&self) -> impl Iterator<Item = &PlannedTarget> {
+        self.receipt.accepted(&self.plan)
+    }
 }
 
 /// A change of a running call's grant.

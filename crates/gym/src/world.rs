@@ -175,14 +175,11 @@ impl World {
     pub fn act(&mut self, decision: &Decision) {
         let full = self.completed(decision);
         let seen = std::mem::take(&mut self.seen);
-        let tick = self
-            .control
-            .carry_out(&mut self.simulator, seen, full)
-            .expect("the simulator takes every plan");
+        let tick = self.control.carry_out(&mut self.simulator, seen, full);
         self.amendments += tick.plan.amendments().len() as u64;
         let mut before = std::mem::take(&mut self.wishes);
         self.wishes.clone_from(&before);
-        for target in tick.plan.targets() {
+        for target in tick.accepted() {
             let wish = &mut self.wishes[target.function.index()];
             wish.instances = target.instances.value().map_or(wish.instances, |count| count.get());
             wish.cpu = target.cpu.value().map_or(wish.cpu, |cpu| cpu.get());
@@ -222,7 +219,8 @@ impl World {
     }
 
     fn look(&mut self) {
-        self.seen = self.simulator.observe().expect("the simulator always answers");
+        let now = self.simulator.now();
+        self.seen = self.simulator.observe(now).expect("the simulator answers about its own time");
         let window = self.seen.window.as_secs_f64();
         let mut board = self.shared.board();
         for (index, view) in self.seen.functions.iter().enumerate() {

@@ -44,5 +44,6 @@ pub(crate) fn observation(functions: Vec<FunctionView>) -> Observation {
             ..ClusterView::default()
         },
         functions,
+        settled: Vec::new(),
     }
 }

@@ -19,7 +19,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{
-    Decision, Duration, FunctionView, Observation, Policy, PolicyError, Setting, Target,
+    Decision, Duration, FunctionView, Needs, Observation, Policy, PolicyError, Setting, Target,
     TickRecord, Timestamp,
 };
 
@@ -216,6 +216,10 @@ impl Policy for HybridHistogram {
         "hybrid-histogram"
     }
 
+    fn needs(&self) -> Needs {
+        Needs { presence: true }
+    }
+
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
         let mut targets = Vec::new();
         for view in &seen.functions {
@@ -225,7 +229,10 @@ impl Policy for HybridHistogram {
     }
 
     fn feedback(&mut self, tick: &TickRecord) {
-        for target in tick.plan.targets() {
+        for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
+            self.functions.state(settled.function).wished = None;
+        }
+        for target in tick.accepted() {
             if let Setting::Set(count) = target.instances {
                 self.functions.state(target.function).wished = Some(count.get());
             }

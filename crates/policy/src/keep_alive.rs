@@ -29,12 +29,12 @@ impl Default for KeepAliveSettings {
 #[derive(Clone, Debug, Default)]
 pub struct KeepAlive {
     settings: KeepAliveSettings,
-    /// Whether the function has it, as far as we were told.
+    /// Whether the platform has accepted it for the function.
     is_set: PerFunction<bool>,
 }
 
 impl KeepAlive {
-    /// A policy that has told nobody yet.
+    /// A policy that has set nothing yet.
     pub fn new(settings: KeepAliveSettings) -> Self {
         Self { settings, is_set: PerFunction::default() }
     }
@@ -59,9 +59,13 @@ impl Policy for KeepAlive {
         Ok(Decision { targets, reason: format!("idle instances stay for {keep_alive}") })
     }
 
-    /// A wish counts once it was allowed; until then it is repeated.
+    /// A setting counts once the platform has accepted it; until then, and when it failed after all, it is asked for
+    /// again.
     fn feedback(&mut self, tick: &TickRecord) {
-        for target in tick.plan.targets() {
+        for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
+            *self.is_set.state(settled.function) = false;
+        }
+        for target in tick.accepted() {
             if target.keep_alive != Setting::Keep {
                 *self.is_set.state(target.function) = true;
             }
@@ -73,7 +77,7 @@ impl Policy for KeepAlive {
 mod tests {
     use super::*;
     use crate::fake_tick::{function, observation};
-    use windfall_core::SafeguardChain;
+    use windfall_core::{Answer, Receipt, Refusal, SafeguardChain};
 
     #[test]
     fn every_function_is_told_once_and_only_that() {
@@ -87,7 +91,12 @@ mod tests {
         };
         assert_eq!(decision.targets, [expected(0), expected(1)]);
         let plan = SafeguardChain::default().review(&seen, &decision).unwrap();
-        policy.feedback(&TickRecord { plan, ..TickRecord::default() });
+        let refused = Receipt::of(&plan, |_| Answer::Refused(Refusal::Unreachable));
+        let record = |plan, receipt| TickRecord { plan, receipt, ..TickRecord::default() };
+        policy.feedback(&record(plan.clone(), refused));
+        assert_eq!(policy.decide(&seen).unwrap(), decision, "what was refused is asked for again");
+        let queued = Receipt::of(&plan, |_| Answer::Queued);
+        policy.feedback(&record(plan, queued));
         assert_eq!(policy.decide(&seen).unwrap().targets, []);
         let newcomer = observation(vec![function(0), function(1), function(2)]);
         assert_eq!(policy.decide(&newcomer).unwrap().targets, [expected(2)]);

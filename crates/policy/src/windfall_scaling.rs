@@ -28,8 +28,8 @@ mod shadow_price;
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{
-    Decision, Duration, FunctionView, Observation, Policy, PolicyError, Setting, Target,
-    TickRecord, Timestamp,
+    Decision, Duration, FunctionView, Needs, Observation, PlanId, Policy, PolicyError, Setting,
+    Target, TickRecord, Timestamp,
 };
 
 use self::gap_prior::GapPrior;
@@ -88,13 +88,13 @@ impl Default for WindfallScalingSettings {
 /// A window longer than this, or a clock that goes back, is a jump.
 const LONGEST_WINDOW: Duration = Duration::from_secs(60);
 
-/// What the platform was last allowed to do for a function.
+/// What the platform last accepted for a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Standing {
     instances: Option<u32>,
     keep_alive: Option<Duration>,
-    /// Whether a worth was told.
-    has_worth: bool,
+    /// The plan that set them.
+    plan: PlanId,
 }
 
 /// Instances by the hazard of their next use and the price of memory.
@@ -275,6 +275,10 @@ impl Policy for WindfallScaling {
         "windfall-scaling"
     }
 
+    fn needs(&self) -> Needs {
+        Needs { presence: true }
+    }
+
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
         if seen.window.is_zero() {
             return Err(PolicyError {
@@ -296,17 +300,23 @@ impl Policy for WindfallScaling {
         Ok(Decision { targets, reason })
     }
 
-    /// What counts is what was allowed; a wish that was held back is repeated.
+    /// What counts is what the platform accepted and did not fail to do; anything else is asked for again.
     fn feedback(&mut self, tick: &TickRecord) {
-        for target in tick.plan.targets() {
+        for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
+            let standing = self.standing.state(settled.function);
+            if standing.plan == settled.plan {
+                *standing = Standing::default();
+            }
+        }
+        for target in tick.accepted() {
             let standing = self.standing.state(target.function);
+            standing.plan = tick.plan.id();
             if let Setting::Set(count) = target.instances {
                 standing.instances = Some(count.get());
             }
             if let Setting::Set(keep_alive) = target.keep_alive {
                 standing.keep_alive = Some(keep_alive);
             }
-            standing.has_worth |= !target.worth.is_keep();
         }
     }
 }

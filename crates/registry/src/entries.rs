@@ -11,7 +11,7 @@ use windfall_control::safeguards::{
 };
 use windfall_core::peak_range::PeakSettings;
 use windfall_core::{
-    CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Policy, SafeguardChain, Seed,
+    CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Needs, Policy, SafeguardChain, Seed,
 };
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
@@ -36,9 +36,6 @@ pub struct Assembled {
     pub tick: Option<Box<dyn Policy>>,
     /// Judges those wishes.
     pub tick_safeguards: SafeguardChain,
-    /// Whether its ticks are told every change of the number of calls in the system. Such a policy knows
-    /// what idle instances are worth, so its pre-warming never pushes one out.
-    pub sees_presence: bool,
     /// Where calls are sized one by one the first half decides alone: the second would only resize
     /// instances, and there every call brings its own size.
     pub ticks_resize_only: bool,
@@ -52,10 +49,14 @@ impl Assembled {
         Self {
             tick: other.tick,
             tick_safeguards: other.tick_safeguards,
-            sees_presence: other.sees_presence,
             ticks_resize_only: other.ticks_resize_only,
             ..self
         }
+    }
+
+    /// What its ticks want to be told.
+    pub fn needs(&self) -> Needs {
+        self.tick.as_ref().map_or_else(Needs::default, |tick| tick.needs())
     }
 
     /// The loop that sizes calls with this policy behind its safeguards.
@@ -109,7 +110,6 @@ pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
         call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
-        sees_presence: false,
         ticks_resize_only: false,
     }
 }
@@ -142,7 +142,6 @@ fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static
             Box::new(FlapBudget::new(240).or_per_call(0.05)),
             Box::new(Capacity::default()),
         ]),
-        sees_presence: true,
         ..sizes_calls(call)
     }
 }
@@ -381,8 +380,8 @@ mod tests {
         let built = |entry: &PolicyEntry| entry.assemble(&None, Seed::new(1)).expect("defaults");
         let both = built(calls).with_ticks_of(built(ticks));
         assert_eq!(both.call.name(), "histogram");
+        assert!(both.needs().presence);
         assert_eq!(both.tick.expect("it ticks").name(), "windfall-scaling");
-        assert!(both.sees_presence);
         assert!(pair("histogram+fixed").is_none(), "fixed has no ticks");
         assert!(!is_known("histogram+nobody") && is_known("fixed"));
     }

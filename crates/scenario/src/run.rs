@@ -2,8 +2,8 @@
 
 use windfall_control::{CallLoop, ControlLoop};
 use windfall_core::{
-    Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, IntervalRecord, PlatformError,
-    Seed, TelemetrySink, TickRecord, Timestamp, Workload,
+    Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, IntervalRecord, Needs,
+    PlatformError, Seed, TelemetrySink, TickRecord, Timestamp, Workload,
 };
 use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
 use windfall_registry::{Assembled, PolicyEntry, call_safeguard, entry, names, pair};
@@ -190,8 +190,9 @@ impl Run<'_> {
             assembled.tick = None;
         }
         settings.keep_steps = self.keep_steps;
-        settings.tells_presence = assembled.sees_presence;
-        settings.prewarm_evicts = !assembled.sees_presence;
+        let Needs { presence } = assembled.needs();
+        settings.tells_presence = presence;
+        settings.prewarm_evicts = !presence;
         let names: Vec<String> =
             workload.functions().iter().map(|function| function.name.clone()).collect();
         let mut sink = Everyone {
@@ -278,7 +279,7 @@ fn run_with_ticks(
     while !simulator.is_over() {
         at += every;
         simulator.advance_to(at)?;
-        let tick = control.tick(simulator)?;
+        let tick = control.tick(at, simulator);
         simulator.sink().tick(&tick);
     }
     simulator.finish_intervals();

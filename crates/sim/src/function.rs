@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use windfall_core::{
     Allocation, CallDemand, CallId, CallPlan, CallRecord, ColdStart, Duration, FunctionProfile,
-    Mebibytes, MilliCpu, PresenceStep, Timestamp, Worth,
+    Mebibytes, MilliCpu, PlanId, PresenceStep, Timestamp, Worth,
 };
 
 use crate::event_queue::Token;
@@ -78,6 +78,8 @@ pub(crate) struct Function {
     pub(crate) expiry: Token,
     /// The reminder that the instances get their new size.
     pub(crate) resize: Token,
+    /// The plan of the size that the instances have not got yet.
+    pub(crate) resized_by: Option<PlanId>,
     pub(crate) window: Window,
     /// Changes of the number of calls in the system since the last observation, if they are told.
     pub(crate) presence: Vec<PresenceStep>,
@@ -106,6 +108,7 @@ impl Function {
             running: 0,
             expiry: Token::NONE,
             resize: Token::NONE,
+            resized_by: None,
             window: Window::default(),
             presence: Vec::new(),
             presence_at: Timestamp::ZERO,

@@ -1,9 +1,9 @@
 //! What ticks see and do: the simulator as a platform.
 
-use windfall_core::platform::Capabilities;
 use windfall_core::{
-    Allocation, ClusterView, Duration, Episodic, FunctionId, FunctionView, Instances, Observation,
-    Plan, PlannedTarget, Platform, PlatformError, Receipt, Seed, Setting, Timestamp,
+    Allocation, Answer, Capabilities, ClusterView, Duration, Episodic, FunctionId, FunctionProfile,
+    FunctionView, Instances, Observation, Outcome, Plan, PlanId, PlannedTarget, Platform,
+    PlatformError, Receipt, Refusal, Seed, Setting, Settled, Support, Timestamp,
 };
 
 use crate::event_queue::{Event, Token};
@@ -12,27 +12,39 @@ use crate::gauges::Gauge;
 use crate::run::Count;
 use crate::simulator::Simulator;
 
-/// The last picture that telemetry delivered.
+/// The last picture that telemetry delivered, and what is to be reported with the next one.
 #[derive(Debug, Default)]
 pub(crate) struct LastObservation {
     picture: Option<Observation>,
     taken_at: Timestamp,
     ticks: u64,
+    settled: Vec<Settled>,
 }
 
 impl Platform for Simulator<'_> {
+    fn functions(&self) -> &[FunctionProfile] {
+        self.workload.functions()
+    }
+
     fn capabilities(&self) -> Capabilities {
-        let sizes_calls = self.sizes_calls;
+        let of_instances = if self.sizes_calls { Support::Absent } else { Support::Live };
         Capabilities {
-            cpu_live: true,
-            memory_live: true,
+            cpu: Support::Live,
+            // A grant is a guarantee and a ceiling in one here.
+            cpu_ceiling: Support::Absent,
+            memory: Support::Live,
+            concurrency: of_instances,
             instances: true,
-            concurrency: !sizes_calls,
-            per_call: sizes_calls,
+            keep_alive: true,
+            per_call: self.sizes_calls,
+            settles_within: self.settings.actuation_delay,
         }
     }
 
-    fn observe(&mut self) -> Result<Observation, PlatformError> {
+    fn observe(&mut self, now: Timestamp) -> Result<Observation, PlatformError> {
+        if now != self.now {
+            return Err(PlatformError::AnotherTime { now: self.now, asked: now });
+        }
         let tick = self.last_observation.ticks;
         self.last_observation.ticks += 1;
         let loss = self.settings.faults.telemetry_loss;
@@ -42,23 +54,25 @@ impl Platform for Simulator<'_> {
             old.now = self.now;
             return Ok(old);
         }
-        let picture = self.picture();
+        let mut picture = self.picture();
         if loss > 0.0 {
             self.last_observation.picture = Some(picture.clone());
         }
+        // Not part of what is shown again when a picture is lost: each change is reported once.
+        picture.settled = std::mem::take(&mut self.last_observation.settled);
         Ok(picture)
     }
 
-    fn submit(&mut self, plan: &Plan) -> Result<Receipt, PlatformError> {
-        let mut receipt = Receipt::default();
-        for target in plan.targets() {
-            self.carry_out(target, &mut receipt);
-        }
-        Ok(receipt)
+    fn submit(&mut self, _now: Timestamp, plan: &Plan) -> Receipt {
+        Receipt::of(plan, |target| self.carry_out(plan.id(), target))
     }
 }
 
 impl Episodic for Simulator<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
     fn reset(&mut self, seed: Seed) {
         self.start_over(seed);
     }
@@ -99,6 +113,7 @@ impl Simulator<'_> {
                 queued: self.ledger.waiting,
             },
             functions,
+            settled: Vec::new(),
         }
     }
 
@@ -137,49 +152,57 @@ impl Simulator<'_> {
         }
     }
 
-    fn carry_out(&mut self, target: &PlannedTarget, receipt: &mut Receipt) {
-        let PlannedTarget { function, instances, cpu, memory, concurrency, keep_alive, worth } =
-            *target;
+    fn carry_out(&mut self, plan: PlanId, target: &PlannedTarget) -> Answer {
+        let PlannedTarget { function, instances, keep_alive, worth, .. } = *target;
+        if let Some(resource) = self.capabilities().missing_for(target) {
+            return Answer::Refused(Refusal::Unsupported(resource));
+        }
         let Some(state) = self.functions.get_mut(function.index()) else {
-            receipt.refused.push(format!("there is no function {}", function.0));
-            return;
+            let problem = format!("there is no function {}", function.0);
+            return Answer::Refused(Refusal::System(problem));
         };
         if let Setting::Set(keep_alive) = keep_alive {
             state.keep_alive = keep_alive;
-            receipt.accepted += 1;
         }
         if let Setting::Set(worth) = worth {
             state.worth = worth;
         }
         if let Setting::Set(count) = instances {
             state.wished = Some(count.get());
-            receipt.accepted += 1;
         }
-        let resizes = cpu != Setting::Keep || memory != Setting::Keep;
-        if self.sizes_calls && (resizes || concurrency != Setting::Keep) {
-            receipt.refused.push("calls are sized one by one here".into());
-        } else if resizes || concurrency != Setting::Keep {
-            let state = &mut self.functions[function.index()];
-            let mut allocation = state.allocation;
-            allocation.cpu = cpu.value().unwrap_or(allocation.cpu);
-            allocation.memory = memory.value().unwrap_or(allocation.memory);
-            state.allocation = allocation.min(self.settings.ceiling);
-            state.concurrency =
-                concurrency.value().map_or(state.concurrency, Instances::get).max(1);
-            receipt.accepted += 1;
-            self.resize_after_delay(function.0);
+        if target.is_resize() || target.concurrency != Setting::Keep {
+            self.resize_function(plan, target);
+        } else {
+            // The number of instances is a goal from now on; how far it is reached shows in every observation.
+            self.settle_change(plan, function, Outcome::Applied);
         }
         self.follow_wish(function.0);
+        Answer::Queued
     }
 
-    /// New instances have the new size at once; those that stand get it after the platform's delay.
-    fn resize_after_delay(&mut self, function: u32) {
+    fn settle_change(&mut self, plan: PlanId, function: FunctionId, outcome: Outcome) {
+        let settled = Settled { plan, function, at: self.now, outcome };
+        self.last_observation.settled.push(settled);
+    }
+
+    /// New instances have the new size from now on; those that stand get it after the platform's delay.
+    fn resize_function(&mut self, plan: PlanId, target: &PlannedTarget) {
+        let PlannedTarget { function, cpu, memory, concurrency, .. } = *target;
+        let state = &mut self.functions[function.index()];
+        let mut allocation = state.allocation;
+        allocation.cpu = cpu.value().unwrap_or(allocation.cpu);
+        allocation.memory = memory.value().unwrap_or(allocation.memory);
+        state.allocation = allocation.min(self.settings.ceiling);
+        state.concurrency = concurrency.value().map_or(state.concurrency, Instances::get).max(1);
+        if let Some(earlier) = state.resized_by.replace(plan) {
+            self.settle_change(earlier, function, Outcome::Failed(Refusal::Superseded));
+        }
         let delay = self.settings.actuation_delay;
         if delay.is_zero() {
-            return self.resize_instances(function);
+            return self.resize_instances(function.0);
         }
-        let token = self.queue.push(self.now + delay, Event::InstancesResize(function));
-        self.functions[function as usize].resize = token;
+        let token = self.queue.push(self.now + delay, Event::InstancesResize(function.0));
+        self.functions[function.index()].resize = token;
     }
 
     /// A change of size takes effect, unless a later one is on its way.
@@ -197,10 +220,12 @@ impl Simulator<'_> {
             .places()
             .filter(|&instance| self.instances[instance].function == function)
             .collect();
+        let mut least = wanted;
         for instance in instances {
             let (node, held) = (self.instances[instance].node, self.instances[instance].held);
             let free = self.nodes[node as usize].book.free();
             let new = wanted.min(held + free);
+            least = least.min(new);
             if new == held {
                 continue;
             }
@@ -212,6 +237,13 @@ impl Simulator<'_> {
             self.hold_in_instance(instance, new);
             self.count_potential(node as usize, instance, Some(before));
             self.settle(node);
+        }
+        if let Some(plan) = self.functions[function as usize].resized_by.take() {
+            let outcome = match least == wanted {
+                true => Outcome::Applied,
+                false => Outcome::Partly { in_force: least, reason: Refusal::NoRoom },
+            };
+            self.settle_change(plan, FunctionId(function), outcome);
         }
     }
 

@@ -5,7 +5,8 @@ use std::io::BufRead;
 
 use serde::Serialize;
 use windfall_core::{
-    Amendment, CallEnd, CallId, CallRecord, DecidedBy, Duration, PlainSize, Resource, Setting,
+    Amendment, CallEnd, CallId, CallRecord, DecidedBy, Duration, Outcome, PlainSize, Receipt,
+    Setting, Settled,
 };
 
 use crate::comparison::number::{plural, short};
@@ -163,6 +164,10 @@ fn tick_story(number: u64, tick: &TickEntry) -> String {
         plural(cluster.queued, "call"),
         seen.age()
     );
+    if let Some(error) = &tick.error {
+        tell!(text, "error    {error}; this is the last observation there was");
+    }
+    push_settled(&mut text, &seen.settled);
     let by = match &tick.decided_by {
         DecidedBy::Policy => "by the policy".to_owned(),
         DecidedBy::Fallback(problem) => format!("by the fallback, because {problem}"),
@@ -186,11 +191,33 @@ fn tick_story(number: u64, tick: &TickEntry) -> String {
         push_knob(&mut parts, "keep-alive", target.keep_alive.value().map(|x| x.to_string()));
         tell!(text, "allowed  function {}: {}", target.function.0, parts.join(", "));
     }
-    tell!(text, "done     {} under way", plural(u64::from(tick.receipt.accepted), "change"));
-    for refusal in &tick.receipt.refused {
-        tell!(text, "refused  {refusal}");
-    }
+    push_answers(&mut text, &tick.receipt);
     text
+}
+
+fn push_answers(text: &mut String, receipt: &Receipt) {
+    let refused = receipt.refusals().count();
+    let accepted = receipt.answers.len() - refused;
+    tell!(text, "done     {} under way", plural(accepted as u64, "change"));
+    for (function, refusal) in receipt.refusals() {
+        tell!(text, "refused  function {}: {refusal}", function.0);
+    }
+}
+
+/// How earlier changes ended, as far as that was not just as planned.
+fn push_settled(text: &mut String, settled: &[Settled]) {
+    for Settled { plan, function, outcome, .. } in settled {
+        let (plan, function) = (plan.0, function.0);
+        match outcome {
+            Outcome::Applied => {}
+            Outcome::Partly { in_force, reason } => {
+                tell!(text, "partly   plan {plan}, function {function}: {in_force}, {reason}");
+            }
+            Outcome::Failed(reason) => {
+                tell!(text, "failed   plan {plan}, function {function}: {reason}");
+            }
+        }
+    }
 }
 
 fn wished(target: &WishedTarget) -> String {
@@ -221,22 +248,11 @@ fn push_amendments(text: &mut String, amendments: &[Amendment]) {
         tell!(
             text,
             "amended  {rule}: {} of function {} {} -> {} ({reason})",
-            knob(*resource),
+            resource,
             function.0,
             shown(*proposed),
             shown(*allowed)
         );
-    }
-}
-
-fn knob(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Cpu => "CPU",
-        Resource::CpuCeiling => "CPU ceiling",
-        Resource::Memory => "memory",
-        Resource::Instances => "instances",
-        Resource::Concurrency => "concurrency",
-        Resource::All => "everything",
     }
 }
 

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use windfall_core::record::GrantStep;
 use windfall_core::{
-    Allocation, Amendment, CallEnd, CallId, CallRecord, ClusterView, CpuCeiling, DecidedBy,
-    Duration, FunctionId, FunctionView, Instances, MilliCpu, NodeId, Observation, PlainSize,
-    Receipt, Resource, Setting, Timestamp,
+    Allocation, Amendment, Answer as PlatformAnswer, CallEnd, CallId, CallRecord, ClusterView,
+    CpuCeiling, DecidedBy, Duration, FunctionId, FunctionView, Instances, MilliCpu, NodeId,
+    Observation, Outcome, PlainSize, PlanId, Receipt, Refusal, Resource, Setting, Settled,
+    TargetAnswer, Timestamp,
 };
 use windfall_telemetry::explain::Answer;
 use windfall_telemetry::journal::TickEntry;
@@ -158,6 +159,15 @@ fn golden_story_of_a_tick() {
                 ..ClusterView::default()
             },
             functions: vec![view(0), view(1)],
+            settled: vec![Settled {
+                plan: PlanId(80),
+                function: FunctionId(1),
+                at: Timestamp::from_secs(811),
+                outcome: Outcome::Partly {
+                    in_force: Allocation::new(700, 256),
+                    reason: Refusal::NoRoom,
+                },
+            }],
         },
         decision: Wish {
             targets: vec![instances, wish(1, None)],
@@ -167,6 +177,7 @@ fn golden_story_of_a_tick() {
             "the policy wished for something that is not a number".to_owned(),
         ),
         plan: Allowed {
+            id: PlanId(82),
             targets: vec![AllowedTarget {
                 function: FunctionId(0),
                 instances: Setting::Set(Instances::new(4)),
@@ -179,8 +190,14 @@ fn golden_story_of_a_tick() {
                 "numbers are 2 s old, at most 1 s",
             )],
         },
-        receipt: Receipt { accepted: 1, refused: vec!["node 1 is full".to_owned()] },
+        receipt: Receipt {
+            plan: PlanId(82),
+            answers: [(0, PlatformAnswer::Queued), (1, PlatformAnswer::Refused(Refusal::NoRoom))]
+                .map(|(id, answer)| TargetAnswer { function: FunctionId(id), answer })
+                .to_vec(),
+        },
         shadow: None,
+        error: None,
     };
     assert_golden("tick.txt", &Answer::Tick { number: 81, record: Box::new(tick) }.to_text());
 }

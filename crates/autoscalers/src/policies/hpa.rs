@@ -128,7 +128,7 @@ impl Policy for Hpa {
         Ok(decision)
     }
 
-    /// `spec.replicas` is what was carried out: the plan's count, or what is there if the wish was refused.
+    /// `spec.replicas` is what the platform accepted, or what is there if it was held back, refused or failed.
     fn feedback(&mut self, tick: &TickRecord) {
         let least = self.least();
         for wish in &tick.decision.targets {
@@ -138,7 +138,13 @@ impl Policy for Hpa {
             };
             scaled.replicas = standing(view).max(least);
         }
-        for planned in tick.plan.targets() {
+        for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
+            let view = tick.observation.function(settled.function);
+            if let (Some(scaled), Some(view)) = (self.functions.get_mut(&settled.function), view) {
+                scaled.replicas = standing(view).max(least);
+            }
+        }
+        for planned in tick.accepted() {
             let scaled = self.functions.get_mut(&planned.function);
             if let (Some(scaled), Some(count)) = (scaled, planned.instances.value()) {
                 scaled.replicas = whole(count.get());

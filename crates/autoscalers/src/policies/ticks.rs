@@ -55,6 +55,7 @@ fn tick(policy: &mut dyn Policy, second: u64, taken: u64, view: FunctionView) ->
         window: Duration::from_secs(10),
         cluster: ClusterView::default(),
         functions: vec![view],
+        settled: Vec::new(),
     };
     policy.decide(&observation).unwrap()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windfall_core::{
-    Allocation, ClusterView, FunctionId, FunctionView, Instances, Observation, Plan, PlannedTarget,
+    Allocation, ClusterView, FunctionId, FunctionView, Instances, Observation, PlannedTarget,
     Safeguard, Setting, Verdict,
 };
 
@@ -102,6 +102,13 @@ impl Safeguard for Capacity {
         NAME
     }
 
+    /// Every tick counts anew from what stands: a change that was refused takes nothing from the next tick.
+    fn begin(&mut self, _seen: &Observation) -> Vec<FunctionId> {
+        self.promised.clear();
+        self.total = None;
+        Vec::new()
+    }
+
     fn review(&mut self, seen: &Observation, proposed: &PlannedTarget) -> Verdict {
         let Some(view) = seen.function(proposed.function) else {
             return refuse(proposed, "the function was not measured");
@@ -116,11 +123,6 @@ impl Safeguard for Capacity {
         self.promised.insert(proposed.function, need);
         self.total = Some(others.plus(need));
         review.verdict()
-    }
-
-    fn carried_out(&mut self, _seen: &Observation, _plan: &Plan) {
-        self.promised.clear();
-        self.total = None;
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use windfall_core::{
-    Duration, FunctionId, FunctionView, Observation, Plan, PlannedTarget, Safeguard, Setting,
-    Timestamp, Verdict,
+    Duration, FunctionId, FunctionView, Observation, Plan, PlanId, PlannedTarget, Receipt,
+    Safeguard, Setting, Settled, Timestamp, Verdict,
 };
 
 use super::{Review, standing};
@@ -17,8 +17,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Limits how often a function's knobs change direction.
 ///
 /// Every reversal costs cold starts or restarts. Once a function has used up its reversals of the last
-/// hour, only the safe direction passes: up. What is counted is what was carried out, not what was
-/// wished. Where reversals may also come with calls, a function of ten calls per second and one reversal per
+/// hour, only the safe direction passes: up. What is counted is what the platform accepted; a change that later settles
+/// as failed is credited back, since nothing was started or stopped for it. One that a later plan replaced is not: that
+/// was the policy's own change of mind. Where reversals may also come with calls, a function of ten calls per second and one reversal per
 /// twenty calls has a budget of 1,800 and may follow its load at every tick of two seconds; one with a call per
 /// minute has its fixed number.
 #[derive(Clone, Debug)]
@@ -42,6 +43,13 @@ impl FlapBudget {
     }
 }
 
+impl FlapBudget {
+    /// Reversals of `function` that count now.
+    pub fn used(&self, function: FunctionId) -> usize {
+        self.histories.get(&function).map_or(0, |history| history.reversals.len())
+    }
+}
+
 impl Default for FlapBudget {
     /// Twelve: one change of mind every five minutes.
     fn default() -> Self {
@@ -54,21 +62,39 @@ struct History {
     reversals: VecDeque<Timestamp>,
     /// Calls of the last hour, older ones fading.
     calls: f64,
+    knobs: Knobs,
+    /// Accepted changes that have not settled.
+    open: VecDeque<Charge>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Knobs {
     instances: Knob,
     cpu: Knob,
     memory: Knob,
 }
 
-/// Where a knob was last set to, and which way that was.
+/// Where a knob was last set to, by which plan, and which way that was.
 #[derive(Clone, Copy, Debug, Default)]
 struct Knob {
     last: Option<u32>,
     went_up: Option<bool>,
+    set_by: Option<PlanId>,
+}
+
+/// What an accepted change was charged with, and how things stood before it.
+#[derive(Clone, Copy, Debug)]
+struct Charge {
+    plan: PlanId,
+    at: Timestamp,
+    reversals: usize,
+    before: Knobs,
 }
 
 impl Knob {
     /// Moves to `to` (from `current` if it was never set); true if that is a change of direction.
-    fn turn(&mut self, to: u32, current: u32) -> bool {
+    fn turn(&mut self, to: u32, current: u32, plan: PlanId) -> bool {
+        self.set_by = Some(plan);
         let from = self.last.replace(to).unwrap_or(current);
         if to == from {
             return false;
@@ -80,20 +106,57 @@ impl Knob {
     fn is_down(self, to: u32, current: u32) -> bool {
         to < self.last.unwrap_or(current)
     }
+
+    /// Goes back to how it stood before `plan`, unless a later one has set it since.
+    fn undo(&mut self, plan: PlanId, before: Self) {
+        if self.set_by == Some(plan) {
+            *self = before;
+        }
+    }
 }
 
 impl History {
-    fn record(&mut self, now: Timestamp, view: &FunctionView, target: &PlannedTarget) {
+    fn charge(&mut self, now: Timestamp, plan: PlanId, view: &FunctionView, to: &PlannedTarget) {
+        let before = self.knobs;
+        let Knobs { instances, cpu, memory } = &mut self.knobs;
+        let held = view.allocation;
         let turned = [
-            target.instances.value().map(|to| self.instances.turn(to.get(), standing(view).get())),
-            target.cpu.value().map(|to| self.cpu.turn(to.get(), view.allocation.cpu.get())),
-            target
-                .memory
-                .value()
-                .map(|to| self.memory.turn(to.get(), view.allocation.memory.get())),
+            to.instances.value().map(|to| instances.turn(to.get(), standing(view).get(), plan)),
+            to.cpu.value().map(|to| cpu.turn(to.get(), held.cpu.get(), plan)),
+            to.memory.value().map(|to| memory.turn(to.get(), held.memory.get(), plan)),
         ];
-        let reversals = turned.into_iter().flatten().filter(|reversed| *reversed);
-        self.reversals.extend(reversals.map(|_| now));
+        let reversals = turned.into_iter().flatten().filter(|reversed| *reversed).count();
+        self.reversals.extend(std::iter::repeat_n(now, reversals));
+        self.open.push_back(Charge { plan, at: now, reversals, before });
+    }
+
+    /// Takes in how a change ended; one that failed gives its reversals back.
+    fn settle(&mut self, settled: &Settled) {
+        let Some(place) = self.open.iter().position(|charge| charge.plan == settled.plan) else {
+            return;
+        };
+        let Some(charge) = self.open.remove(place) else { return };
+        if !settled.has_failed() {
+            return;
+        }
+        for _ in 0..charge.reversals {
+            if let Some(place) = self.reversals.iter().rposition(|at| *at == charge.at) {
+                self.reversals.remove(place);
+            }
+        }
+        self.knobs.instances.undo(charge.plan, charge.before.instances);
+        self.knobs.cpu.undo(charge.plan, charge.before.cpu);
+        self.knobs.memory.undo(charge.plan, charge.before.memory);
+    }
+
+    /// Forgets what is over an hour old, with it changes whose outcome was never reported.
+    fn forget(&mut self, now: Timestamp) {
+        while self.reversals.front().is_some_and(|at| now.since(*at) > HOUR) {
+            self.reversals.pop_front();
+        }
+        while self.open.front().is_some_and(|charge| now.since(charge.at) > HOUR) {
+            self.open.pop_front();
+        }
     }
 }
 
@@ -102,13 +165,20 @@ impl Safeguard for FlapBudget {
         NAME
     }
 
+    fn begin(&mut self, seen: &Observation) -> Vec<FunctionId> {
+        for settled in &seen.settled {
+            if let Some(history) = self.histories.get_mut(&settled.function) {
+                history.settle(settled);
+            }
+        }
+        Vec::new()
+    }
+
     fn review(&mut self, seen: &Observation, proposed: &PlannedTarget) -> Verdict {
         let Some(history) = self.histories.get_mut(&proposed.function) else {
             return Verdict::Accept;
         };
-        while history.reversals.front().is_some_and(|at| seen.now.since(*at) > HOUR) {
-            history.reversals.pop_front();
-        }
+        history.forget(seen.now);
         let used = history.reversals.len();
         let Some(view) = seen.function(proposed.function) else { return Verdict::Accept };
         let with_calls = (history.calls * self.reversals_per_call) as usize;
@@ -118,31 +188,32 @@ impl Safeguard for FlapBudget {
         let mut review = Review::of(proposed);
         let said = || format!("{used} reversals within an hour; only up passes");
         let standing = standing(view).get();
-        if matches!(proposed.instances, Setting::Set(to) if history.instances.is_down(to.get(), standing))
+        if matches!(proposed.instances, Setting::Set(to) if history.knobs.instances.is_down(to.get(), standing))
         {
             review.instances(Setting::Keep, said);
         }
         let held = view.allocation;
-        if matches!(proposed.cpu, Setting::Set(to) if history.cpu.is_down(to.get(), held.cpu.get()))
+        if matches!(proposed.cpu, Setting::Set(to) if history.knobs.cpu.is_down(to.get(), held.cpu.get()))
         {
             review.cpu(Setting::Keep, said);
         }
-        if matches!(proposed.memory, Setting::Set(to) if history.memory.is_down(to.get(), held.memory.get()))
+        if matches!(proposed.memory, Setting::Set(to) if history.knobs.memory.is_down(to.get(), held.memory.get()))
         {
             review.memory(Setting::Keep, said);
         }
         review.verdict()
     }
 
-    fn carried_out(&mut self, seen: &Observation, plan: &Plan) {
+    fn submitted(&mut self, seen: &Observation, plan: &Plan, receipt: &Receipt) {
         let keeps = 1.0 - (seen.window.as_secs_f64() / HOUR.as_secs_f64()).min(1.0);
         for (function, history) in &mut self.histories {
             let arrivals = seen.function(*function).map_or(0, |view| view.arrivals);
             history.calls = keeps * history.calls + f64::from(arrivals);
         }
-        for target in plan.targets() {
+        for target in receipt.accepted(plan) {
             if let Some(view) = seen.function(target.function) {
-                self.histories.entry(target.function).or_default().record(seen.now, view, target);
+                let history = self.histories.entry(target.function).or_default();
+                history.charge(seen.now, plan.id(), view, target);
             }
         }
     }

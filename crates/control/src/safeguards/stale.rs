@@ -1,6 +1,8 @@
 //! What to do when the picture is old.
 
-use windfall_core::{Duration, Observation, PlannedTarget, Safeguard, Setting, Verdict};
+use windfall_core::{
+    CpuCeiling, Duration, Observation, PlannedTarget, Safeguard, Setting, Verdict,
+};
 
 use super::{Review, refuse, standing};
 
@@ -52,6 +54,9 @@ impl Safeguard for StaleObservation {
         }
         if matches!(proposed.memory, Setting::Set(wish) if wish < view.allocation.memory) {
             review.memory(Setting::Keep, said);
+        }
+        if matches!(proposed.cpu_ceiling, Setting::Set(CpuCeiling::At(_) | CpuCeiling::AtGrant)) {
+            review.cpu_ceiling(Setting::Keep, said);
         }
         review.verdict()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windfall_core::{
-    FunctionId, Instances, Observation, Plan, PlannedTarget, Safeguard, Setting, Verdict,
+    FunctionId, Instances, Observation, PlannedTarget, Safeguard, Setting, Verdict,
 };
 
 use super::{Review, refuse, standing};
@@ -43,6 +43,12 @@ impl Safeguard for StartsPerTick {
         NAME
     }
 
+    /// Every tick has the whole number again: starts that were refused cost the next tick nothing.
+    fn begin(&mut self, _seen: &Observation) -> Vec<FunctionId> {
+        self.allowed.clear();
+        Vec::new()
+    }
+
     fn review(&mut self, seen: &Observation, proposed: &PlannedTarget) -> Verdict {
         let Some(view) = seen.function(proposed.function) else {
             return refuse(proposed, "the function was not measured");
@@ -64,9 +70,5 @@ impl Safeguard for StartsPerTick {
             }
         }
         review.verdict()
-    }
-
-    fn carried_out(&mut self, _seen: &Observation, _plan: &Plan) {
-        self.allowed.clear();
     }
 }

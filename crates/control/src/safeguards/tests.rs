@@ -1,9 +1,9 @@
 use super::*;
 use proptest::prelude::*;
-use windfall_core::conformance::{observations, safeguard_suite};
+use windfall_core::conformance::{ScriptedPlatform, observations, safeguard_suite};
 use windfall_core::{
-    Allocation, Decision, Duration, FunctionId, Mebibytes, Observation, Plan, Safeguard,
-    SafeguardChain, Target,
+    Allocation, Answer, Decision, Duration, FunctionId, Mebibytes, Observation, Outcome, Plan,
+    PlanId, Receipt, Refusal, Safeguard, SafeguardChain, Settled, Target, Timestamp,
 };
 
 #[test]
@@ -15,6 +15,10 @@ fn every_rule_keeps_its_promises() {
     safeguard_suite(&|| Box::new(StartsPerTick::default()));
     safeguard_suite(&|| Box::new(FlapBudget::default()));
     safeguard_suite(&|| Box::new(Capacity::default()));
+    safeguard_suite(&|| Box::new(InDoubt::new(Duration::from_secs(60))));
+    safeguard_suite(&|| Box::new(CapabilityCheck::default()));
+    let capabilities = ScriptedPlatform::new(0).capabilities;
+    safeguard_suite(&|| Box::new(CapabilityCheck { capabilities }));
 }
 
 #[test]
@@ -33,6 +37,19 @@ fn seen() -> Observation {
 fn review(rule: impl Safeguard + 'static, seen: &Observation, targets: Vec<Target>) -> Plan {
     let wish = Decision { targets, reason: String::new() };
     SafeguardChain::new(vec![Box::new(rule)]).review(seen, &wish).unwrap()
+}
+
+/// Reviews `targets` and reports `answer` to each of them.
+fn submit(
+    chain: &mut SafeguardChain,
+    seen: &Observation,
+    targets: Vec<Target>,
+    answer: &Answer,
+) -> Plan {
+    let wish = Decision { targets, reason: String::new() };
+    let plan = chain.review(seen, &wish).unwrap().numbered(PlanId(seen.now.as_nanos()));
+    chain.submitted(&mut [], seen, &plan, &Receipt::of(&plan, |_| answer.clone()));
+    plan
 }
 
 fn instances(count: f64) -> Target {
@@ -120,12 +137,51 @@ fn a_function_that_flaps_may_only_grow() {
     for (minute, wish, allowed) in story {
         seen.now = start + Duration::from_mins(minute);
         seen.taken_at = seen.now;
-        let decision = Decision { targets: vec![instances(wish)], reason: String::new() };
-        let plan = chain.review(&seen, &decision).unwrap();
+        let plan = submit(&mut chain, &seen, vec![instances(wish)], &Answer::Queued);
         let found = plan.targets().first().and_then(|target| target.instances.value());
         assert_eq!(found.map(Instances::get), allowed, "minute {minute}");
         assert_eq!(rules(&plan).len(), usize::from(allowed.is_none()));
     }
+}
+
+#[test]
+fn only_accepted_changes_are_charged_and_failed_ones_are_credited() {
+    let mut budget = FlapBudget::new(2);
+    let mut seen = seen();
+    // Up, down, up, down: three reversals if all of it is accepted.
+    let mut turn = |budget: &mut FlapBudget, count, answer: &Answer, settled: Option<Settled>| {
+        seen.now += Duration::from_secs(60);
+        seen.settled = settled.into_iter().collect();
+        let wish = Decision { targets: vec![instances(count)], reason: String::new() };
+        let plan = SafeguardChain::default()
+            .review_then(&mut [budget], &seen, &wish)
+            .unwrap()
+            .numbered(PlanId(seen.now.as_nanos()));
+        budget.submitted(&seen, &plan, &Receipt::of(&plan, |_| answer.clone()));
+        plan.id()
+    };
+    let failed = |plan, reason| Settled {
+        plan,
+        function: FunctionId(0),
+        at: Timestamp::ZERO,
+        outcome: Outcome::Failed(reason),
+    };
+    let used = |budget: &FlapBudget| budget.used(FunctionId(0));
+    let refused = Answer::Refused(Refusal::Unreachable);
+    for count in [6.0, 3.0, 8.0, 2.0] {
+        turn(&mut budget, count, &refused, None);
+    }
+    assert_eq!(used(&budget), 0, "refused changes cost nothing");
+    turn(&mut budget, 6.0, &Answer::Queued, None);
+    let down = turn(&mut budget, 3.0, &Answer::Queued, None);
+    assert_eq!(used(&budget), 1);
+    // The way down failed, so 6 still stands and 8 is no reversal.
+    turn(&mut budget, 8.0, &Answer::Queued, Some(failed(down, Refusal::NoRoom)));
+    assert_eq!(used(&budget), 0);
+    let down = turn(&mut budget, 5.0, &Answer::Queued, None);
+    let replaced = failed(down, Refusal::Superseded);
+    turn(&mut budget, 9.0, &Answer::Queued, Some(replaced));
+    assert_eq!(used(&budget), 2, "a change of mind before it took effect is one all the same");
 }
 
 #[test]
@@ -138,8 +194,7 @@ fn a_function_with_many_calls_may_turn_more_often() {
             seen.now += seen.window;
             seen.taken_at = seen.now;
             let wish = if turn % 2 == 0 { 6.0 } else { 3.0 };
-            let decision = Decision { targets: vec![instances(wish)], reason: String::new() };
-            let plan = chain.review(&seen, &decision).unwrap();
+            let plan = submit(&mut chain, &seen, vec![instances(wish)], &Answer::Queued);
             rules(&plan).is_empty()
         });
         allowed.count()

@@ -7,7 +7,7 @@ use crate::time::{Duration, Timestamp};
 use crate::units::{Allocation, Instances};
 use crate::workload::FunctionId;
 
-fn function(id: u32, reservation: Allocation, ready: u32, queued: u32) -> FunctionView {
+pub(super) fn function(id: u32, reservation: Allocation, ready: u32, queued: u32) -> FunctionView {
     FunctionView {
         function: FunctionId(id),
         reservation,
@@ -58,6 +58,7 @@ pub fn observations() -> Vec<Observation> {
             queued: functions.iter().map(|f| u64::from(f.queued)).sum(),
         },
         functions,
+        settled: Vec::new(),
     };
     functions.into_iter().enumerate().map(view).collect()
 }

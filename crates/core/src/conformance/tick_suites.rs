@@ -2,6 +2,7 @@
 
 use super::{check_name, observations};
 use crate::decision::Setting;
+use crate::platform::{Answer, Receipt, Refusal};
 use crate::policy::Policy;
 use crate::record::TickRecord;
 use crate::safeguard::{PlannedTarget, Safeguard, SafeguardChain, Verdict};
@@ -28,7 +29,12 @@ pub fn policy_suite(make: &dyn Fn() -> Box<dyn Policy>) {
         let plan = SafeguardChain::default()
             .review(&observation, &decision)
             .unwrap_or_else(|nonsense| panic!("{name}: tick {tick}: {nonsense}"));
-        let record = TickRecord { observation, decision, plan, ..TickRecord::default() };
+        // Every other tick the platform accepts nothing.
+        let receipt = Receipt::of(&plan, |_| match tick % 2 {
+            0 => Answer::Queued,
+            _ => Answer::Refused(Refusal::NoRoom),
+        });
+        let record = TickRecord { observation, decision, plan, receipt, ..TickRecord::default() };
         one.feedback(&record);
         other.feedback(&record);
     }
@@ -44,6 +50,8 @@ pub fn safeguard_suite(make: &dyn Fn() -> Box<dyn Safeguard>) {
             let keep = PlannedTarget::keep(function);
             let (mut rule, mut twin) = (make(), make());
             let name = rule.name();
+            assert_eq!(rule.begin(&seen), [], "{name}: insists on a function nobody proposed");
+            twin.begin(&seen);
             assert_eq!(rule.review(&seen, &keep), Verdict::Accept, "{name}: refuses to keep");
             for proposed in wishes(function) {
                 let verdict = rule.review(&seen, &proposed);

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::fake_tick::{function, observation};
-use windfall_core::{FunctionId, Instances, Mebibytes, MilliCpu, PresenceStep, SafeguardChain};
+use windfall_core::{
+    Answer, FunctionId, Instances, Mebibytes, MilliCpu, Outcome, Plan, PresenceStep, Receipt,
+    Refusal, SafeguardChain, Settled,
+};
 
 /// A function behind the policy, with instances that come one second after the wish.
 struct Story {
@@ -54,7 +57,8 @@ impl Story {
             self.instances = target.instances.value().map_or(self.instances, Instances::get);
         }
         self.whys.extend(decision.targets.iter().map(|target| target.why.clone()));
-        self.policy.feedback(&TickRecord { plan, ..TickRecord::default() });
+        let receipt = Receipt::of(&plan, |_| Answer::Queued);
+        self.policy.feedback(&TickRecord { plan, receipt, ..TickRecord::default() });
         self.instances
     }
 
@@ -128,6 +132,56 @@ fn a_clock_that_jumps_means_keep_alive() {
     let standing = *story.policy.standing.state(FunctionId(0));
     assert_eq!(standing.keep_alive, Some(Duration::from_mins(10)));
     assert!(story.whys.last().unwrap().contains("time has jumped"));
+}
+
+/// A tick at `second` at which nothing happens; the targets and the plan they become.
+fn quiet_tick(
+    policy: &mut WindfallScaling,
+    second: u64,
+    settled: Vec<Settled>,
+) -> (Observation, Plan) {
+    let now = Timestamp::from_secs(second);
+    let standing = FunctionView { ready: Instances::new(1), ..function(0) };
+    let seen = Observation { now, taken_at: now, settled, ..observation(vec![standing]) };
+    let decision = policy.decide(&seen).unwrap();
+    let plan = SafeguardChain::default().review(&seen, &decision).unwrap();
+    (seen, plan.numbered(PlanId(second)))
+}
+
+fn feed(policy: &mut WindfallScaling, (observation, plan): (Observation, Plan), answer: &Answer) {
+    let receipt = Receipt::of(&plan, |_| answer.clone());
+    policy.feedback(&TickRecord { observation, plan, receipt, ..TickRecord::default() });
+}
+
+#[test]
+fn a_release_that_was_refused_or_failed_is_asked_for_again() {
+    // A function that was never called has an instance too many.
+    let mut policy = WindfallScaling::default();
+    let released = |tick: &(Observation, Plan)| {
+        tick.1.targets().first().and_then(|target| target.instances.value())
+    };
+    let refused = Answer::Refused(Refusal::Unreachable);
+    for second in [2, 4] {
+        let tick = quiet_tick(&mut policy, second, vec![]);
+        assert_eq!(released(&tick), Some(Instances::ZERO), "second {second}");
+        feed(&mut policy, tick, &refused);
+    }
+    let tick = quiet_tick(&mut policy, 6, vec![]);
+    assert_eq!(released(&tick), Some(Instances::ZERO));
+    feed(&mut policy, tick, &Answer::Queued);
+    let tick = quiet_tick(&mut policy, 8, vec![]);
+    assert_eq!(released(&tick), None, "it is under way");
+    feed(&mut policy, tick, &Answer::Queued);
+    let failed = Settled {
+        plan: PlanId(6),
+        function: FunctionId(0),
+        at: Timestamp::from_secs(9),
+        outcome: Outcome::Failed(Refusal::System("busy".into())),
+    };
+    let tick = quiet_tick(&mut policy, 10, vec![failed]);
+    feed(&mut policy, tick, &Answer::Queued);
+    let tick = quiet_tick(&mut policy, 12, vec![]);
+    assert_eq!(released(&tick), Some(Instances::ZERO), "what failed is asked for again");
 }
 
 #[test]

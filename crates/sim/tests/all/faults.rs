@@ -35,7 +35,7 @@ fn lost_telemetry_shows_as_age() {
     let mut stale = 0;
     for second in 1..100 {
         simulator.advance_to(Timestamp::from_secs(second)).unwrap();
-        let picture = simulator.observe().unwrap();
+        let picture = simulator.observe(simulator.now()).unwrap();
         assert_eq!(picture.now, Timestamp::from_secs(second));
         stale += u32::from(!picture.age().is_zero());
     }

@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
-use windfall_core::conformance::platform_suite;
+use windfall_core::conformance::episodic_suite;
 use windfall_core::{
-    Allocation, CallClose, CallControl, CallPlan, CallView, GrantChange, Look, NodeId, RunningCall,
-    Seed, Start,
+    Allocation, CallClose, CallControl, CallPlan, CallView, Duration, GrantChange, Look, NodeId,
+    RunningCall, Seed, Start,
 };
-use windfall_sim::{Faults, Settings, Simulator};
+use windfall_sim::{Faults, ScaleOut, Settings, Simulator};
 
 use crate::stage::{Everything, Script, Scripted, at, function, work};
 
@@ -20,11 +20,13 @@ fn script() -> Script {
             arrivals.push(at(f64::from(second) + 0.25, 1, work(0.5, 1.0)));
         }
     }
-    Script::new(vec![function(2000, 256), function(1000, 512)], arrivals)
+    let mut functions = vec![function(2000, 256), function(1000, 512)];
+    functions[1].name = "g".into();
+    Script::new(functions, arrivals)
 }
 
 fn conforms(settings: Settings) {
-    platform_suite(&|| {
+    episodic_suite(&|| {
         let control = Scripted::default();
         Box::new(Simulator::new(settings, script(), control, Everything::default(), Seed::new(1)))
     });
@@ -41,6 +43,20 @@ fn it_stays_one_when_cpu_is_contended_and_things_go_wrong() {
     settings.cluster.over_commit_cpu = 2.0;
     settings.faults = Faults { telemetry_loss: 0.3, slow_actuation: 0.3, ..settings.faults };
     conforms(settings);
+}
+
+#[test]
+fn it_is_one_where_instances_are_sized_and_changes_take_time() {
+    for delay in [0, 3, 25] {
+        let mut settings = Settings::new(2, Allocation::new(4000, 4096));
+        settings.scale_out = ScaleOut::OnTick;
+        settings.actuation_delay = Duration::from_secs(delay);
+        conforms(settings);
+        settings.scale_out = ScaleOut::OnMiss;
+        settings.concurrency = 4;
+        settings.faults.telemetry_loss = 0.3;
+        conforms(settings);
+    }
 }
 
 /// Notes whether each call came with its future.

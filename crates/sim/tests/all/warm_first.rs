@@ -2,7 +2,7 @@
 
 use windfall_core::{
     Allocation, CallRecord, Decision, Duration, Episodic, FunctionId, FunctionView, Mebibytes,
-    MilliCpu, Platform, SafeguardChain, Seed, Setting, Target, Timestamp,
+    MilliCpu, Observation, Platform, SafeguardChain, Seed, Setting, Target, Timestamp,
 };
 use windfall_sim::{Placement, Settings, Simulator};
 
@@ -50,17 +50,21 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
+    fn seen(&mut self) -> Observation {
+        self.simulator.observe(self.simulator.now()).expect("nothing fails here")
+    }
+
     fn at(&mut self, second: u64) -> FunctionView {
         self.simulator.advance_to(Timestamp::from_secs(second)).expect("nothing fails here");
-        self.simulator.observe().expect("nothing fails here").functions.swap_remove(0)
+        self.seen().functions.swap_remove(0)
     }
 
     fn wish(&mut self, instances: f64) {
-        let seen = self.simulator.observe().expect("nothing fails here");
+        let seen = self.seen();
         let wish = Target { instances: Setting::Set(instances), ..Target::keep(FunctionId(0)) };
         let decision = Decision { targets: vec![wish], reason: String::new() };
         let plan = SafeguardChain::default().review(&seen, &decision).expect("nothing fails here");
-        self.simulator.submit(&plan).expect("nothing fails here");
+        self.simulator.submit(seen.now, &plan);
     }
 }
 

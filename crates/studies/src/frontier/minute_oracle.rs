@@ -9,8 +9,8 @@
 //! ```
 
 use windfall_core::{
-    Decision, Duration, FunctionView, Observation, Policy, PolicyError, SafeguardChain, Seed,
-    Setting, Target, Workload,
+    Decision, Duration, FunctionView, Needs, Observation, Policy, PolicyError, SafeguardChain,
+    Seed, Setting, Target, Workload,
 };
 use windfall_policy::Fixed;
 
@@ -40,7 +40,6 @@ pub(super) fn assemble(scenario: &Scenario, seed: u64) -> Result<Assembled, RunE
         call_safeguards: Vec::new(),
         tick: Some(Box::new(MinuteOracle::count(workload.as_mut(), price.unwrap_or(1e-4)))),
         tick_safeguards: SafeguardChain::default(),
-        sees_presence: true,
         ticks_resize_only: false,
     })
 }
@@ -118,6 +117,10 @@ impl MinuteOracle {
 impl Policy for MinuteOracle {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { presence: true }
     }
 
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{
-    Amendment, DecidedBy, Duration, FunctionId, Instances, Mebibytes, MilliCpu, Observation,
-    Receipt, Setting,
+    Amendment, CpuCeiling, DecidedBy, Duration, FunctionId, Instances, Mebibytes, MilliCpu,
+    Observation, PlanId, Receipt, Setting,
 };
 
 /// One tick: what was seen, wanted, allowed and done.
@@ -19,10 +19,13 @@ pub struct TickEntry {
     pub decided_by: DecidedBy,
     /// What was allowed.
     pub plan: Allowed,
-    /// What was done.
+    /// What the platform accepted and refused.
     pub receipt: Receipt,
     /// What a second policy would have wanted.
     pub shadow: Option<Wish>,
+    /// Why there was no observation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// What a policy wanted.
@@ -43,6 +46,9 @@ pub struct WishedTarget {
     pub instances: Setting<Option<f64>>,
     /// CPU, cores.
     pub cpu_cores: Setting<Option<f64>>,
+    /// CPU at most, cores.
+    #[serde(default, skip_serializing_if = "Setting::is_keep")]
+    pub cpu_ceiling: Setting<CpuCeiling<Option<f64>>>,
     /// Memory, MiB.
     pub memory_mib: Setting<Option<f64>>,
     /// Calls per instance.
@@ -57,6 +63,9 @@ pub struct WishedTarget {
 /// What the safeguards allowed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allowed {
+    /// The plan's number.
+    #[serde(default)]
+    pub id: PlanId,
     /// Per function.
     pub targets: Vec<AllowedTarget>,
     /// Where they stepped in.
@@ -72,6 +81,9 @@ pub struct AllowedTarget {
     pub instances: Setting<Instances>,
     /// CPU.
     pub cpu: Setting<MilliCpu>,
+    /// CPU at most.
+    #[serde(default, skip_serializing_if = "Setting::is_keep")]
+    pub cpu_ceiling: Setting<CpuCeiling>,
     /// Memory.
     pub memory: Setting<Mebibytes>,
     /// Calls per instance.

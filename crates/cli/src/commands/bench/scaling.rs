@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use windfall_core::{
-    Allocation, Decision, Duration, Observation, Policy, PolicyError, Seed, TickRecord,
+    Allocation, Decision, Duration, Needs, Observation, Policy, PolicyError, Seed, TickRecord,
 };
 use windfall_policy::WindfallScaling;
 use windfall_registry::entry;
@@ -66,6 +66,10 @@ struct Timed {
 impl Policy for Timed {
     fn name(&self) -> &str {
         self.policy.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.policy.needs()
     }
 
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
