@@ -1,13 +1,14 @@
 //! The rules that keep the shape of the code, as tests. Each reports all of its violations at once,
 //! with place, what is allowed and what to do.
 
+mod crate_size;
 mod dependencies;
 mod exceptions;
-mod finding;
+pub(crate) mod finding;
 mod layers;
 mod names;
 mod pages;
-mod repository;
+pub(crate) mod repository;
 mod size;
 mod spdx;
 mod text;
@@ -38,6 +39,11 @@ fn names_say_something() {
 #[test]
 fn files_and_functions_stay_short() {
     none(size::findings(&Repository::open()));
+}
+
+#[test]
+fn crates_stay_small() {
+    none(crate_size::findings(&Repository::open()));
 }
 
 #[test]

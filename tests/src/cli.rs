@@ -5,7 +5,7 @@ mod bad_trace;
 mod checkpoints;
 mod comparison;
 mod environments;
-mod golden;
+pub(crate) mod golden;
 mod journals;
 pub(crate) mod program;
 mod real_data;

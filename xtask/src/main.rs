@@ -1,10 +1,14 @@
-//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check` is what CI runs.
+//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check --long` is what CI runs.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks")]
 
 mod check;
+mod fuzz;
 mod step;
+mod tools;
 
 use std::process::{Command, ExitCode};
+
+use fuzz::Campaign;
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,12 +16,17 @@ enum Task {
     List,
     Check { long: bool },
     Bless,
+    Fuzz(Campaign),
 }
 
 const LIST: &str = "\
-cargo xtask check          everything CI runs: format, lints, tests, docs, dependencies, fuzz targets
-cargo xtask check --long   the same with the long tests
-cargo xtask bless          rewrite the golden files; review the difference before you commit it
+cargo xtask check              format, lints, tests, docs, dependencies, fuzz targets
+cargo xtask check --long       what CI runs: the same with long tests, cargo-deny and a run of every fuzz target
+cargo xtask bless              rewrite the golden files; review the difference before you commit it
+cargo xtask fuzz               run every fuzz target on a million inputs
+cargo xtask fuzz --runs 50     the same on so many inputs each
+cargo xtask fuzz --target huawei   one of them
+cargo xtask fuzz --keep        and keep what was found in fuzz/corpus, reduced to a minimum
 ";
 
 fn main() -> ExitCode {
@@ -35,6 +44,7 @@ fn main() -> ExitCode {
         }
         Ok(Task::Check { long }) => step::run_all(check::steps(long)),
         Ok(Task::Bless) => bless(),
+        Ok(Task::Fuzz(campaign)) => ended(campaign.run()),
         Err(problem) => {
             eprintln!("error: {problem}\n\n{LIST}");
             ExitCode::from(2)
@@ -49,19 +59,48 @@ fn parse(words: &[String]) -> Result<Task, String> {
         ["check"] => Ok(Task::Check { long: false }),
         ["check", "--long"] => Ok(Task::Check { long: true }),
         ["bless"] => Ok(Task::Bless),
+        ["fuzz", options @ ..] => campaign(options).map(Task::Fuzz),
         other => Err(format!("there is no task `{}`; allowed is:", other.join(" "))),
     }
+}
+
+/// The options of `fuzz`, in any order.
+fn campaign(options: &[&str]) -> Result<Campaign, String> {
+    let mut campaign = Campaign { runs: fuzz::USUAL_RUNS, target: None, keep: false };
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        match *option {
+            "--keep" => campaign.keep = true,
+            "--runs" => {
+                let number = options.next().copied().unwrap_or_default();
+                campaign.runs = number.parse().ok().filter(|runs| *runs > 0).ok_or_else(|| {
+                    format!("--runs is `{number}`, allowed is a whole number from 1")
+                })?;
+            }
+            "--target" => {
+                let name = options.next().ok_or("--target needs the name of a fuzz target")?;
+                campaign.target = Some((*name).to_owned());
+            }
+            other => return Err(format!("`fuzz` has no option `{other}`; allowed is:")),
+        }
+    }
+    Ok(campaign)
 }
 
 /// Runs the tests that have `golden` in their name with leave to rewrite their files.
 fn bless() -> ExitCode {
     let mut tests = Command::new("cargo");
     tests.args(["test", "--workspace", "--all-features", "--tests", "golden"]);
-    match step::run(tests.env(check::BLESS, "1")) {
-        Ok(()) => {
-            println!("golden files are rewritten; `git diff` shows what changed");
-            ExitCode::SUCCESS
-        }
+    let blessed = step::run(tests.env(check::BLESS, "1"));
+    if blessed.is_ok() {
+        println!("golden files are rewritten; `git diff` shows what changed");
+    }
+    ended(blessed)
+}
+
+fn ended(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("error: {problem}");
             ExitCode::FAILURE
@@ -90,5 +129,14 @@ mod tests {
     fn an_unknown_task_is_named() {
         assert_eq!(parsed("").expect("no word lists the tasks"), Task::List);
         assert!(parsed("check --fast").expect_err("no such flag").contains("`check --fast`"));
+    }
+    #[test]
+    fn options_of_fuzz_come_in_any_order_and_mistakes_are_named() {
+        let wanted = Campaign { runs: 50, target: Some("huawei".into()), keep: true };
+        let words = "fuzz --keep --target huawei --runs 50";
+        assert_eq!(parsed(words).expect("all are known"), Task::Fuzz(wanted));
+        assert!(parsed("fuzz --runs 0").expect_err("nothing to run").contains("--runs is `0`"));
+        assert!(parsed("fuzz --target").expect_err("no name").contains("--target needs"));
+        assert!(parsed("fuzz --fast").expect_err("no such option").contains("`--fast`"));
     }
 }

@@ -148,6 +148,9 @@ pub(crate) struct WorldArguments {
     /// Leave out the busiest function of the trace
     #[arg(long, help_heading = "World")]
     pub(crate) without_busiest: bool,
+    /// Leave out functions whose calls all take the same long time, which are taken to sleep
+    #[arg(long, help_heading = "World")]
+    pub(crate) no_sleepers: bool,
     /// CPU that may be granted for each core there is
     #[arg(long, value_name = "FACTOR", help_heading = "World")]
     pub(crate) over_commit: Option<f64>,
@@ -231,6 +234,7 @@ impl WorldArguments {
         if self.bursty {
             settings.placement = Placement::Bursty;
         }
+        settings.without_sleepers |= self.no_sleepers;
         Ok(())
     }
 
@@ -251,6 +255,7 @@ impl WorldArguments {
             options.caps = Some(Caps::default());
         }
         options.without_busiest |= self.without_busiest;
+        options.without_sleepers |= self.no_sleepers;
         Ok(())
     }
 }

@@ -4,6 +4,8 @@
 
 mod arguments;
 mod commands;
+#[cfg(test)]
+mod documented;
 mod environments;
 mod output;
 mod progress;

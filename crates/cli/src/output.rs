@@ -9,6 +9,7 @@ use anyhow::Context;
 use windfall_rl::CheckpointError;
 use windfall_scenario::RunError;
 use windfall_scenario::sweep::SweepError;
+use windfall_studies::reproduce::ReproduceError;
 use windfall_telemetry::JournalError;
 use windfall_telemetry::explain::ExplainError;
 use windfall_trace::TraceError;
@@ -110,6 +111,8 @@ fn hint(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     } else if let Some(error) = cause.downcast_ref::<RunError>() {
         error.hint()
     } else if let Some(error) = cause.downcast_ref::<SweepError>() {
+        error.hint()
+    } else if let Some(error) = cause.downcast_ref::<ReproduceError>() {
         error.hint()
     } else if let Some(error) = cause.downcast_ref::<CheckpointError>() {
         Some(error.hint())

@@ -1,10 +1,12 @@
 //! Bars with rate and remaining time, on standard error and only where a person watches.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use windfall_scenario::run::Run;
 use windfall_scenario::sweep::Watcher;
+use windfall_studies::reproduce;
 
 /// A bar over a known number of calls.
 pub(crate) fn calls(total: u64) -> ProgressBar {
@@ -61,6 +63,15 @@ pub(crate) fn load_tests(total: u64) -> ProgressBar {
     bar
 }
 
+/// A bar over a known number of episodes, counted once per agent.
+fn agent_episodes(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{bar:32} {percent:>3} %  {human_pos} agent episodes  {per_sec:>14}  {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| usual()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A counter of calls where the total is not known.
 pub(crate) fn counter(message: &'static str) -> ProgressBar {
     let bar = ProgressBar::new_spinner();
@@ -85,6 +96,51 @@ impl Watcher for SweepBar {
 
     fn run_ends(&self, run: &Run<'_>) {
         self.0.set_message(format!("{} at {}", run.label().policy, run.load));
+    }
+}
+
+/// Shows the stages of a reproduction, one bar after the other.
+#[derive(Default)]
+pub(crate) struct StageBar(Mutex<Option<ProgressBar>>);
+
+impl StageBar {
+    fn with(&self, show: impl FnOnce(&ProgressBar)) {
+        if let Some(bar) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            show(bar);
+        }
+    }
+}
+
+impl reproduce::Watcher for StageBar {
+    fn begin(&self, stage: reproduce::Stage) {
+        let bar = match stage {
+            reproduce::Stage::Iterations(total) => iterations(total),
+            reproduce::Stage::Training { what, steps: total } => steps(what, total),
+            reproduce::Stage::LoadTests(total) => load_tests(total),
+            reproduce::Stage::AgentEpisodes(total) => agent_episodes(total),
+            reproduce::Stage::Calls => calls(0),
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
+    }
+
+    fn extend(&self, steps: u64) {
+        self.with(|bar| bar.inc_length(steps));
+    }
+
+    fn advance(&self, steps: u64) {
+        self.with(|bar| bar.inc(steps));
+    }
+
+    fn describe(&self, what: &str) {
+        self.with(|bar| bar.set_message(what.to_owned()));
+    }
+
+    fn end(&self) {
+        self.with(ProgressBar::finish_and_clear);
+    }
+
+    fn warn(&self, notice: &str) {
+        eprintln!("{notice}");
     }
 }
 

@@ -30,6 +30,7 @@ pub mod quantile_window;
 pub mod record;
 pub mod safeguard;
 pub mod seed;
+pub mod statistics;
 pub mod time;
 pub mod units;
 pub mod workload;

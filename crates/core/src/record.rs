@@ -206,6 +206,9 @@ pub struct CallRecord {
     pub highest_grant: Allocation,
     /// Millicore-nanoseconds granted.
     pub cpu_granted: u64,
+    /// Millicore-nanoseconds that its node kept out of new calls' reach for it, beside what it held.
+    #[serde(default)]
+    pub cpu_held_back: u64,
     /// Millicore-nanoseconds used.
     pub cpu_used: u64,
     /// MiB-nanoseconds granted.
@@ -268,6 +271,10 @@ pub struct IntervalRecord {
     /// The latter alone, where calls are sized one by one.
     #[serde(default)]
     pub starting_cores: f64,
+    /// Cores kept out of new calls' reach for running ones, beside what is granted. At most what is free:
+    /// a node with 2 cores free that is to keep 3 keeps 2.
+    #[serde(default)]
+    pub held_back_cores: f64,
     /// Cores in use.
     pub used_cores: f64,
     /// Cores taken from running calls below their reservation.

@@ -186,6 +186,11 @@ impl SafeguardChain {
         Self { rules }
     }
 
+    /// The names of its rules, in order.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.rules.iter().map(|rule| rule.name()).collect()
+    }
+
     /// Turns a decision into a plan, or refuses it whole if any number in it is nonsense.
     pub fn review(&mut self, seen: &Observation, decision: &Decision) -> Result<Plan, Nonsense> {
         self.review_then(&mut [], seen, decision)

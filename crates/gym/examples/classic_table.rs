@@ -9,6 +9,7 @@
 use std::time::Instant;
 
 use windfall_core::Seed;
+use windfall_core::statistics;
 use windfall_gym::classic::{NAMES, Outcome, Stepwise, drive, driver};
 use windfall_gym::multi::MultiSettings;
 use windfall_gym::scaling::ScalingSettings;
@@ -63,9 +64,8 @@ fn row(name: &str, count: usize, is_stepwise: bool) {
         all.extend(outcomes.into_iter().zip(slos));
     }
     let millis = start.elapsed().as_secs_f64() * 1000.0 / 600.0;
-    let mean = |of: &dyn Fn(&(Outcome, f64)) -> f64| {
-        all.iter().map(of).sum::<f64>() / all.len().max(1) as f64
-    };
+    let mean =
+        |of: &dyn Fn(&(Outcome, f64)) -> f64| statistics::mean(all.iter().map(of)).unwrap_or(0.0);
     println!(
         "{:15} {:7.3} {:6.3} {:6.3} {:8.2} {:7.0} {:5.1} {millis:8.3}",
         if is_stepwise { format!("{name}-stepwise") } else { name.to_owned() },

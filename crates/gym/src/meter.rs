@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 
+use windfall_core::statistics::nearest_rank;
 use windfall_core::{CallEnd, CallRecord, TelemetrySink, Timestamp};
 
 use crate::traffic::Shared;
@@ -142,14 +143,10 @@ impl TelemetrySink for MeterSink {
     }
 }
 
-/// The `share`-quantile of `values`, which are put in order; 0 of none.
+/// The nearest rank of `values` at `share`, 0 of none. Sorts them in place: an episode has many.
 pub fn quantile(values: &mut [f32], share: f64) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
     values.sort_unstable_by(f32::total_cmp);
-    let place = (share * values.len() as f64).ceil() as usize;
-    f64::from(values[place.clamp(1, values.len()) - 1])
+    nearest_rank(values, share).map_or(0.0, f64::from)
 }
 
 #[cfg(test)]

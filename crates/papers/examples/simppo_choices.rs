@@ -2,6 +2,7 @@
 //! `cargo run --release -p windfall-papers --example simppo_choices [seeds] [episodes]`
 #![expect(clippy::print_stdout, reason = "an example tells its result")]
 
+use windfall_core::statistics;
 use windfall_gym::Split;
 use windfall_papers::simppo::online::{Exam, LOAD, OnlineRow, Sizes, isolated, tested, trained};
 use windfall_papers::simppo::{Auxiliary, Method, TeamSettings};
@@ -40,9 +41,8 @@ fn simppo(seed: u64, episodes: u64, discount: f32, is_shared: bool) -> Vec<Onlin
 }
 
 fn tell(choice: &str, rows: &[OnlineRow]) {
-    let mean = |of: &dyn Fn(&OnlineRow) -> f64| {
-        rows.iter().map(of).sum::<f64>() / rows.len().max(1) as f64
-    };
+    let mean =
+        |of: &dyn Fn(&OnlineRow) -> f64| statistics::mean(rows.iter().map(of)).unwrap_or(0.0);
     println!(
         "{:4}  {choice:36} {:7.1} {:8.2} {:6.3} {:6.3}",
         rows[0].seed,

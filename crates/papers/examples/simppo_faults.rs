@@ -2,6 +2,7 @@
 //! `cargo run --release -p windfall-papers --example simppo_faults [seeds] [episodes] [episodes with faults]`
 #![expect(clippy::print_stdout, reason = "an example tells its result")]
 
+use windfall_core::statistics;
 use windfall_gym::Split;
 use windfall_papers::simppo::fault_run::FaultRun;
 use windfall_papers::simppo::faults::FaultSettings;
@@ -40,7 +41,7 @@ fn main() {
 }
 
 fn mean(plays: &[Play]) -> f64 {
-    plays.iter().map(Play::mean).sum::<f64>() / plays.len().max(1) as f64
+    statistics::mean(plays.iter().map(Play::mean)).unwrap_or(0.0)
 }
 
 fn of_agents(plays: &[Play], is_one: impl Fn(usize) -> bool) -> f64 {

@@ -11,9 +11,10 @@
 //! ([`BracketSearch`]) brackets the top with a model of memory and places that keeps it where nothing fails.
 //!
 //! What the paper does not say is chosen: the knobs of its workloads (only their kinds are told), the bins of its
-//! state, the platform's sizes. [`workloads`] and `windfall_sim::knative` say which.
+//! state, the platform's sizes. [`workloads`] and [`knative`] say which.
 
 mod bracket_search;
+pub mod knative;
 mod q_learner;
 pub mod reproduce;
 mod scaler;
@@ -28,8 +29,8 @@ pub use sweep::{Best, SweepPoint, WorkloadSweep};
 pub use trial::{LearnerRow, Trial};
 pub use workloads::Workload;
 
+use knative::{KnativeSettings, Load, LoadTestOutcome, load_test};
 use windfall_core::Seed;
-use windfall_sim::knative::{KnativeSettings, Load, LoadTestOutcome, load_test};
 
 /// Limits of the sweep: 10 to 310 in steps of 20.
 pub const LIMITS: [u32; 16] =

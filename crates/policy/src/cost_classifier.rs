@@ -1,32 +1,32 @@
-//! An online classifier that minimises expected cost: one regression of cost per class, the cheapest wins.
+//! An online classifier that minimises expected cost: one regression of cost per class, the lowest prediction wins.
 //!
 //! ```text
 //!   predicted cost of class k = w_k . (1, x, x^2)        x: the standardised logarithm of the input
 //!   class = the k with the least predicted cost           (cost-sensitive one-against-all)
-//!   after the call every class learns what it would have cost, by a step of least squares
+//!   after the call, one recursive least-squares step per class towards the cost it would have had
 //! ```
 //!
-//! With a cost of 1 for each class too high and `u` for each class too low the choice settles at the
+//! With a cost of 1 for each class too high and `u` for each class too low, the choice converges to the
 //! `u / (1 + u)` quantile of the right class, given the input: u = 19 is the 95th percentile.
 
-/// Weights per class.
+/// Number of features, and of weights per class.
 const FEATURES: usize = 3;
-/// Regularisation of the first steps.
+/// Ridge regularisation at the start, when few calls have been seen.
 const RIDGE: f64 = 1.0;
-/// No direction is taken to be known less than this; at first it is 1 / [`RIDGE`].
-const MOST_DOUBT: f64 = 10.0;
+/// Upper bound on the variance of one weight; it starts at 1 / [`RIDGE`].
+const MAX_VARIANCE: f64 = 10.0;
 
-/// The features of one call.
+/// Feature vector of one call.
 type Features = [f64; FEATURES];
 
-/// Costs of `classes` classes, learned call by call.
+/// Predicts the cost of every class, updated after each call.
 #[derive(Clone, Debug)]
 pub struct CostClassifier {
     /// One row of weights per class.
     weights: Vec<Features>,
-    /// The shared inverse of the second moments of the features (recursive least squares).
+    /// Inverse of the second-moment matrix of the features, shared by all classes (recursive least squares).
     inverse: [[f64; FEATURES]; FEATURES],
-    /// Mean and squared spread of the logarithm of the input, and how many were seen.
+    /// Mean and sum of squared deviations of the log input, and the number of calls seen.
     mean: f64,
     spread: f64,
     seen: u32,
@@ -34,7 +34,7 @@ pub struct CostClassifier {
 }
 
 impl CostClassifier {
-    /// A classifier that has seen nothing; old calls lose weight by `forgetting` with every new one.
+    /// Creates a classifier without any data. Each new call multiplies the weight of earlier calls by `forgetting`.
     pub fn new(classes: usize, forgetting: f64) -> Self {
         let mut inverse = [[0.0; FEATURES]; FEATURES];
         for (place, row) in inverse.iter_mut().enumerate() {
@@ -44,7 +44,7 @@ impl CostClassifier {
         Self { weights, inverse, mean: 0.0, spread: 0.0, seen: 0, forgetting }
     }
 
-    /// How many calls it has learned from.
+    /// Number of calls it has learned from.
     pub fn seen(&self) -> u32 {
         self.seen
     }
@@ -52,14 +52,14 @@ impl CostClassifier {
     fn features(&self, log_input: Option<f64>) -> Features {
         let deviation = (self.spread / f64::from(self.seen.max(1))).sqrt();
         let x = match log_input.filter(|_| deviation > 1e-9) {
-            // Beyond three deviations the square would run away with a guess.
+            // Beyond three deviations the squared term would dominate the prediction.
             Some(x) => ((x - self.mean) / deviation).clamp(-3.0, 3.0),
             None => 0.0,
         };
         [1.0, x, x * x]
     }
 
-    /// The class with the least predicted cost, the lowest of equals.
+    /// Returns the class with the lowest predicted cost; ties go to the lowest class.
     pub fn choose(&self, log_input: Option<f64>) -> usize {
         let x = self.features(log_input);
         let costs = self.weights.iter().map(|weights| dot(weights, &x));
@@ -90,7 +90,7 @@ impl CostClassifier {
         }
     }
 
-    /// Takes the features into the inverse of the moments; tells how far each weight follows an error.
+    /// Updates the inverse moments with the features of one call. Returns the gain of each weight.
     fn advance(&mut self, x: &Features) -> Features {
         let mut pushed = [0.0; FEATURES];
         for (place, row) in self.inverse.iter().enumerate() {
@@ -100,24 +100,25 @@ impl CostClassifier {
         let gain = pushed.map(|value| value / scale);
         for (i, row) in self.inverse.iter_mut().enumerate() {
             for (j, value) in row.iter_mut().enumerate() {
-                // Of the two products the mean: rounding must not make the matrix lopsided, because
-                // forgetting would blow that up within some thousand calls.
+                // Average the two products so that rounding keeps the matrix symmetric; forgetting
+                // would amplify any asymmetry within a few thousand calls.
                 *value -= 0.5 * (gain[i] * pushed[j] + gain[j] * pushed[i]);
             }
         }
         self.inverse.iter_mut().flatten().for_each(|value| *value /= self.forgetting);
         for place in 0..FEATURES {
-            self.limit_doubt(place);
+            self.limit_variance(place);
         }
         gain
     }
 
-    /// A direction that is never seen (no input, always the same input) must not grow without end by forgetting.
-    /// Its row and column shrink alike, which keeps the matrix a sum of squares.
-    fn limit_doubt(&mut self, place: usize) {
-        let doubt = self.inverse[place][place];
-        if doubt > MOST_DOUBT {
-            let shrink = (MOST_DOUBT / doubt).sqrt();
+    /// Bounds the variance of a feature that never varies (no input, always the same input), which forgetting
+    /// would otherwise grow without limit. Row and column shrink by the same factor, which keeps the matrix
+    /// positive semi-definite.
+    fn limit_variance(&mut self, place: usize) {
+        let variance = self.inverse[place][place];
+        if variance > MAX_VARIANCE {
+            let shrink = (MAX_VARIANCE / variance).sqrt();
             for other in 0..FEATURES {
                 self.inverse[place][other] *= shrink;
                 self.inverse[other][place] *= shrink;
@@ -152,10 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_go_astray_in_a_million_calls() {
+    fn it_stays_stable_for_a_million_calls() {
         let mut classifier = CostClassifier::new(12, 0.998);
         for n in 0..1_000_000u64 {
-            // Inputs that hardly vary, then all alike, then none at all: little to tell directions apart by.
+            // Inputs that hardly vary, then constant inputs, then none at all: nearly collinear features.
             let input = match n % 3_000 {
                 0..1_000 => Some(3.0 + 1e-4 * (n % 7) as f64),
                 1_000..2_000 => Some(3.0),
@@ -167,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn a_dear_shortage_settles_at_a_high_quantile() {
+    fn a_high_cost_of_undersizing_converges_to_a_high_quantile() {
         let mut classifier = CostClassifier::new(12, 1.0);
         for n in 0..1000 {
-            // One call in ten needs class 7, the others class 3: 19 to 1 against shortage covers it.
+            // One call in ten needs class 7, the others class 3: a 19 to 1 penalty (p95) covers class 7.
             classifier.learn(None, linear(if n % 10 == 0 { 7 } else { 3 }, 19.0));
         }
         assert_eq!(classifier.choose(None), 7);
-        let mut careless = CostClassifier::new(12, 1.0);
+        let mut low_penalty = CostClassifier::new(12, 1.0);
         for n in 0..1000 {
-            careless.learn(None, linear(if n % 10 == 0 { 7 } else { 3 }, 2.0));
+            low_penalty.learn(None, linear(if n % 10 == 0 { 7 } else { 3 }, 2.0));
         }
-        assert_eq!(careless.choose(None), 3);
+        assert_eq!(low_penalty.choose(None), 3);
     }
 }

@@ -1,8 +1,8 @@
-//! What a function's calls need, learned from its finished ones: Libra's profiler.
+//! Predicts what a call needs from the function's finished calls: Libra's profiler.
 //!
-//! Per quantity (CPU peak, memory peak, run time) a line of its logarithm on the logarithm of the input
-//! size is kept, and a window of its values. Where the line explains enough, it predicts; elsewhere a
-//! quantile of the window does, high for peaks and low for time:
+//! For each quantity (CPU peak, memory peak, run time) it keeps a regression line of the log value on the
+//! log input size, and a window of recent values. If the line explains enough of the variance, it makes the
+//! prediction. Otherwise a quantile of the window does, high for peaks and low for run time:
 //!
 //! ```text
 //!   R2 >= 0.9 :  exp(line(ln input))           inputs 1, 2, 4 MB, peaks 100, 200, 400 MiB:
@@ -13,16 +13,16 @@
 use crate::line_fit::LineFit;
 use windfall_core::QuantileWindow;
 
-/// From when on a line is trusted.
+/// Conditions under which the regression line is used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trust {
-    /// The share of the variance that the line must explain.
+    /// Minimum share of the variance that the line must explain.
     pub least_r2: f64,
-    /// The points it must have seen.
+    /// Minimum number of points.
     pub least_points: u32,
 }
 
-/// One quantity of a function's calls.
+/// Profile of one quantity of a function's calls.
 #[derive(Clone, Debug)]
 pub struct DemandProfile {
     line: LineFit,
@@ -30,12 +30,12 @@ pub struct DemandProfile {
 }
 
 impl DemandProfile {
-    /// A profile over `window` calls; `forgetting` is the line's.
+    /// Creates a profile over the last `window` calls. `forgetting` is passed to the line fit.
     pub fn new(window: usize, forgetting: f64) -> Self {
         Self { line: LineFit::new(forgetting), window: QuantileWindow::new(window) }
     }
 
-    /// Takes in what one call needed. Nonsense is ignored.
+    /// Adds the value of one call. Values that are not finite are ignored.
     pub fn push(&mut self, input: Option<f32>, value: f64) {
         self.window.push(value);
         if let Some(x) = log_input(input) {
@@ -44,7 +44,7 @@ impl DemandProfile {
         }
     }
 
-    /// What a call on `input` will need: by the line if it is trusted, else `quantile` of the window.
+    /// Predicts the value for a call on `input`: by the line if it is trusted, else by `quantile` of the window.
     pub fn predict(&self, input: Option<f32>, quantile: f64, trust: Trust) -> Option<f64> {
         let is_trusted =
             self.line.points() >= trust.least_points && self.line.r2() >= trust.least_r2;
@@ -56,7 +56,7 @@ impl DemandProfile {
     }
 }
 
-/// The logarithm of an input size that has one.
+/// Logarithm of the input size, or `None` if the size is missing, not positive or not finite.
 fn log_input(input: Option<f32>) -> Option<f64> {
     input.map(f64::from).filter(|input| *input > 0.0 && input.is_finite()).map(f64::ln)
 }
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unrelated_input_is_not_believed() {
+    fn an_unrelated_input_is_ignored() {
         let unrelated = profile(&[(1.0, 100.0), (2.0, 400.0), (4.0, 100.0), (8.0, 400.0)]);
         assert_eq!(unrelated.predict(Some(100.0), 0.99, TRUST), Some(400.0));
         assert_eq!(unrelated.predict(Some(100.0), 0.05, TRUST), Some(100.0));
     }
 
     #[test]
-    fn inputs_without_a_logarithm_are_no_inputs() {
+    fn inputs_without_a_logarithm_are_treated_as_missing() {
         let related = profile(&[(1.0, 100.0), (2.0, 200.0), (4.0, 400.0)]);
         for input in [0.0, -1.0, f32::NAN, f32::INFINITY] {
             assert_eq!(related.predict(Some(input), 0.99, TRUST), Some(400.0), "{input}");

@@ -1,6 +1,6 @@
-//! ENSURE, the half that regulates CPU: raise a function that runs slow, lower one when cores are scarce.
+//! ENSURE's CPU regulation: raise a function that runs slow, lower one when cores are scarce.
 //!
-//! Every function is measured against itself at the user's size, and acts on its own clock:
+//! Each function is compared with its own runs at the user's size and counts its own regulation period:
 //!
 //! ```text
 //!   reference = median run of its calls at the user's size       latency = mean run of its last 3 calls
@@ -8,16 +8,17 @@
 //!               ET otherwise             : every 3rd call, step 2 cores
 //!
 //!   free CPU >  step  and  latency >= 1.10 reference  ->  cpu + step     (at most the ceiling)
-//!   free CPU <= step  and  latency <  1.10 reference  ->  cpu - step     (at most half of it at once)
+//!   free CPU <= step  and  latency <  1.10 reference  ->  cpu - step     (at most half of it per step)
 //!   otherwise                                             cpu
 //! ```
 //!
 //! Reference 1 s, last calls 1.2, 1.1 and 1.3 s: a latency of 1.2, so a function on 2 cores goes to 4.
-//! Memory stays at the reservation. The half that scales is [`crate::EnsureScaling`].
+//! Memory stays at the reservation. ENSURE's scaling is [`crate::EnsureScaling`].
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use windfall_core::statistics::mean;
 use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId, PolicyError};
 
 use crate::per_function::PerFunction;
@@ -27,27 +28,27 @@ use windfall_core::QuantileWindow;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EnsureSettings {
-    /// Calls whose mean run is the latency of now.
+    /// Number of recent calls whose mean run time is the current latency.
     pub window: usize,
-    /// Latency over reference from which a function counts as slow.
+    /// Ratio of latency to reference at which a function counts as slow.
     pub latency_threshold: f64,
-    /// Calls at the user's size before anything is regulated.
+    /// Calls at the user's size before regulation begins.
     pub calibration_calls: usize,
-    /// Calls at the user's size that the reference is the median of.
+    /// Number of recent calls at the user's size whose median is the reference.
     pub reference_window: usize,
     /// Mean run above which a function is of class MP, seconds.
     pub mp_run_seconds: f64,
-    /// Calls of an MP function from one regulation to the next.
+    /// Calls of an MP function between two regulations.
     pub mp_period: u32,
     /// Step of an MP function, cores.
     pub mp_step_cpu_cores: f64,
-    /// Calls of an ET function from one regulation to the next.
+    /// Calls of an ET function between two regulations.
     pub et_period: u32,
     /// Step of an ET function, cores.
     pub et_step_cpu_cores: f64,
-    /// The largest share of its CPU that a function loses at once.
+    /// Largest share of its CPU that a function loses in one regulation.
     pub most_cut: f64,
-    /// The least CPU a call gets, cores; the reservation where that is less.
+    /// Minimum CPU of a call, cores; the reservation if that is lower.
     pub floor_cpu_cores: f64,
 }
 
@@ -69,13 +70,13 @@ impl Default for EnsureSettings {
     }
 }
 
-/// Grants this close to the reservation are the user's size.
+/// A grant within this many millicores of the reservation counts as the user's size.
 const ROUNDING_MILLIS: u32 = 1;
 
-/// What is known of one function.
+/// Regulation state of one function.
 #[derive(Clone, Debug)]
 struct Regulated {
-    /// Cores it is at; the reservation until the first regulation.
+    /// Current CPU in cores; `None` (the reservation) until the first regulation.
     cpu_cores: Option<f64>,
     calls_since_regulation: u32,
     last_runs: VecDeque<f64>,
@@ -92,7 +93,7 @@ pub struct Ensure {
 }
 
 impl Ensure {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: EnsureSettings) -> Self {
         Self { settings, functions: PerFunction::default() }
     }
@@ -111,15 +112,14 @@ impl Ensure {
 }
 
 impl Regulated {
-    /// Latency over reference; nothing while either is unknown.
+    /// Ratio of latency to reference; `None` while either is unknown.
     fn slowness(&self) -> Option<f64> {
         let reference = self.runs_at_user_size.quantile(0.5).filter(|&run| run > 0.0)?;
-        let mean = self.last_runs.iter().sum::<f64>() / self.last_runs.len() as f64;
-        (!self.last_runs.is_empty()).then_some(mean / reference)
+        Some(mean(&self.last_runs)? / reference)
     }
 
-    /// The CPU after a regulation, if one is due.
-    fn regulated(&mut self, cpu: f64, call: &CallView, settings: &EnsureSettings) -> f64 {
+    /// Returns the CPU after a regulation if one is due, else `cpu` unchanged.
+    fn regulate(&mut self, cpu: f64, call: &CallView, settings: &EnsureSettings) -> f64 {
         let is_mp = self.mean_run > settings.mp_run_seconds;
         let (period, step) = if is_mp {
             (settings.mp_period, settings.mp_step_cpu_cores)
@@ -156,7 +156,7 @@ impl CallPolicy for Ensure {
             return Ok(at_user_size);
         }
         let cpu = function.cpu_cores.unwrap_or(call.reservation.cpu.cores());
-        let cpu = function.regulated(cpu, call, &settings);
+        let cpu = function.regulate(cpu, call, &settings);
         let floor = settings.floor_cpu_cores.min(call.reservation.cpu.cores());
         let cpu = cpu.max(floor).min(call.ceiling.cpu.cores());
         function.cpu_cores = Some(cpu);
@@ -176,7 +176,7 @@ impl CallPolicy for Ensure {
             function.last_runs.pop_front();
         }
         function.last_runs.push_back(run);
-        // A wish in cores is rounded up to whole millicores and may end one above the reservation.
+        // A decision in cores is rounded up to whole millicores and may end one above the reservation.
         let user = outcome.reservation.cpu.get();
         let grants = [outcome.first_grant, outcome.last_grant];
         if grants.iter().all(|grant| grant.cpu.get().abs_diff(user) <= ROUNDING_MILLIS) {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// After three calls of one second at the user's size.
+    /// A policy after three calls of one second at the user's size.
     fn calibrated(settings: EnsureSettings) -> Ensure {
         let mut ensure = Ensure::new(settings);
         (0..3).for_each(|_| ensure.learn(&ran(0, 2000, 1000)));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_long_calls_takes_smaller_steps_and_more_time() {
+    fn a_function_with_long_calls_takes_smaller_and_rarer_steps() {
         let mut ensure = Ensure::default();
         (0..3).for_each(|_| ensure.learn(&ran(0, 2000, 6000)));
         (0..3).for_each(|_| ensure.learn(&ran(0, 1990, 9000)));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn scarce_cores_are_taken_from_those_that_are_not_slow() {
+    fn scarce_cores_are_taken_from_functions_that_are_not_slow() {
         let mut ensure = calibrated(EnsureSettings::default());
         // Half of 2, half of 1, half of 0.5.
         assert_eq!(sizes(&mut ensure, 2.0, 9), [2.0, 2.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25]);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_have_their_own_clock_and_size() {
+    fn functions_have_their_own_period_and_size() {
         let mut ensure = calibrated(EnsureSettings::default());
         (0..3).for_each(|_| ensure.learn(&ran(1, 2000, 1000)));
         (0..3).for_each(|_| ensure.learn(&ran(0, 1990, 2000)));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_calls_than_the_window_are_divided_by_their_number() {
+    fn a_partly_filled_window_is_averaged_over_its_own_calls() {
         let settings = EnsureSettings { window: 10, ..EnsureSettings::default() };
         let mut ensure = calibrated(settings);
         // The mean of 1, 1 and 1 s is 1 s, not 0.3 s: neither slow nor fast.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_is_no_raise_for_a_small_reservation() {
+    fn the_floor_does_not_raise_a_small_reservation() {
         let tiny = Allocation::new(50, 64);
         let mut ensure = Ensure::default();
         (0..3).for_each(|_| ensure.learn(&outcome(tiny, tiny, 0.04, 32.0)));

@@ -1,18 +1,18 @@
-//! ENSURE, the half that scales: square-root staffing on as few nodes as it takes.
+//! ENSURE's scaling: square-root staffing, packed on as few nodes as possible.
 //!
-//! A function that keeps `N` slots busy gets `N + beta sqrt(N)`: the headroom covers the scatter of the
-//! load, which grows with its square root.
+//! A function that keeps `N` slots busy gets `N + beta sqrt(N)`: the headroom covers the standard deviation
+//! of the load, which grows with its square root.
 //!
 //! ```text
-//!   N = the mean number of calls in the system, at once when it rises, by half-life when it falls
+//!   N = the mean number of calls in the system; a rise counts immediately, a fall decays by half-life
 //!   instances = ceil((N + beta sqrt(N)) / concurrency)
 //!
 //!   N = 4   6 instances, 50 % headroom           N = 100   110 instances, 10 % headroom
 //! ```
 //!
-//! Packing: instances above the wish are released after a short keep-alive, so that load gathers on the
-//! instances and nodes that are left and the others fall idle. When memory does not suffice for all
-//! wishes, all headrooms shrink by the same share; what the load itself needs is not cut here.
+//! Packing: instances above the target are released after a short keep-alive, so that load concentrates on
+//! the remaining instances and nodes while the others become idle. If memory does not suffice for all
+//! functions, all headrooms shrink by the same share; instances for the load itself are not cut here.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{Decision, Duration, Observation, Policy, PolicyError, Setting, Target};
@@ -28,9 +28,9 @@ pub struct EnsureScalingSettings {
     pub beta: f64,
     /// Half-life of a falling load, seconds.
     pub half_life_seconds: f64,
-    /// Load below which a function is idle and gets nothing, calls.
+    /// Load in calls below which a function counts as idle and gets no instance.
     pub idle_load: f64,
-    /// How long an instance above the wished number stays, seconds.
+    /// Keep-alive of instances above the target number, seconds.
     pub keep_alive_seconds: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct EnsureScaling {
     load: PerFunction<f64>,
 }
 
-/// A wish before it is fitted into the cluster.
+/// Instances for one function before they are fitted into the cluster's memory.
 struct Staffing {
     target: Target,
     for_load: f64,
@@ -56,7 +56,7 @@ struct Staffing {
 }
 
 impl EnsureScaling {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: EnsureScalingSettings) -> Self {
         Self { settings, load: PerFunction::default() }
     }
@@ -65,35 +65,37 @@ impl EnsureScaling {
         let settings = self.settings;
         let fading = weight(seen.window, Duration::from_secs_f64(settings.half_life_seconds));
         let keep_alive = Duration::from_secs_f64(settings.keep_alive_seconds);
-        let mut wishes = Vec::with_capacity(seen.functions.len());
+        let mut staffings = Vec::with_capacity(seen.functions.len());
         for view in &seen.functions {
             let load = self.load.state(view.function);
-            // `max` prefers a number to NaN, and an endless load would be NaN one tick later.
+            // `max` discards NaN, and an infinite load would become NaN one tick later.
             let most = f64::from(u32::MAX);
             let now = view.mean_concurrency.max(f64::from(view.queued)).min(most);
             *load = now.max(*load + fading * (now - *load));
             let busy = if *load < settings.idle_load { 0.0 } else { *load };
             let slots = f64::from(view.concurrency.max(1));
             let for_load = (busy / slots).ceil();
-            let wished = ((busy + settings.beta * busy.sqrt()) / slots).ceil();
-            wishes.push(Staffing {
+            let total = ((busy + settings.beta * busy.sqrt()) / slots).ceil();
+            staffings.push(Staffing {
                 target: Target {
                     keep_alive: Setting::Set(keep_alive),
                     ..Target::keep(view.function)
                 },
                 for_load,
-                for_headroom: (wished - for_load).max(0.0),
+                for_headroom: (total - for_load).max(0.0),
                 instance_mib: view.allocation.memory.mib(),
             });
         }
-        wishes
+        staffings
     }
 }
 
-/// The share of all headrooms that `capacity_mib` has room for.
-fn affordable(wishes: &[Staffing], capacity_mib: f64) -> f64 {
-    let load: f64 = wishes.iter().map(|wish| wish.for_load * wish.instance_mib).sum();
-    let headroom: f64 = wishes.iter().map(|wish| wish.for_headroom * wish.instance_mib).sum();
+/// Share of all headrooms that fits into `capacity_mib`.
+fn affordable(staffings: &[Staffing], capacity_mib: f64) -> f64 {
+    let load: f64 =
+        staffings.iter().map(|staffing| staffing.for_load * staffing.instance_mib).sum();
+    let headroom: f64 =
+        staffings.iter().map(|staffing| staffing.for_headroom * staffing.instance_mib).sum();
     if load + headroom > capacity_mib {
         ((capacity_mib - load) / headroom.max(1.0)).clamp(0.0, 1.0)
     } else {
@@ -107,14 +109,14 @@ impl Policy for EnsureScaling {
     }
 
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
-        let wishes = self.staffing(seen);
-        let share = affordable(&wishes, seen.cluster.capacity_mib);
+        let staffings = self.staffing(seen);
+        let share = affordable(&staffings, seen.cluster.capacity_mib);
         let mut held_mib = 0.0;
-        let mut targets = Vec::with_capacity(wishes.len());
-        for wish in wishes {
-            let instances = wish.for_load + (share * wish.for_headroom).floor();
-            held_mib += instances * wish.instance_mib;
-            targets.push(Target { instances: Setting::Set(instances), ..wish.target });
+        let mut targets = Vec::with_capacity(staffings.len());
+        for staffing in staffings {
+            let instances = staffing.for_load + (share * staffing.for_headroom).floor();
+            held_mib += instances * staffing.instance_mib;
+            targets.push(Target { instances: Setting::Set(instances), ..staffing.target });
         }
         let nodes = f64::from(seen.cluster.nodes);
         let fewest = (held_mib * nodes / seen.cluster.capacity_mib.max(1.0)).ceil();
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_counts_at_once_and_a_fall_by_half_life() {
+    fn a_rise_counts_immediately_and_a_fall_by_half_life() {
         let mut policy = EnsureScaling::default();
         assert_eq!(instances(&mut policy, vec![loaded(0, 1.0)]), [2.0]);
         assert_eq!(instances(&mut policy, vec![loaded(0, 64.0)]), [72.0]);
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_load() {
+    fn a_load_of_nan_counts_as_zero() {
         let odd = FunctionView { concurrency: 0, ..loaded(0, f64::NAN) };
         assert_eq!(instances(&mut EnsureScaling::default(), vec![odd]), [0.0]);
     }

@@ -1,4 +1,5 @@
-//! What holds for every policy of this crate: wishes are amounts, and the same past gives the same wish.
+//! Properties of every policy in this crate: decisions are finite, non-negative amounts, and the same history
+//! gives the same decision.
 
 use proptest::prelude::*;
 use windfall_core::{
@@ -74,7 +75,7 @@ fn names_are_unique() {
     assert_eq!(names.len(), count);
 }
 
-/// Peaks that sensors should never report, and some that they do.
+/// Peaks that sensors should never report, and some valid ones.
 fn odd() -> impl Strategy<Value = f64> {
     prop_oneof![
         Just(f64::NAN),
@@ -95,7 +96,7 @@ fn size() -> impl Strategy<Value = Allocation> {
 proptest! {
     /// Reservations of 1m and 1 MiB, ceilings below them, missing inputs, kills, absurd peaks.
     #[test]
-    fn every_wish_for_a_call_is_an_amount(
+    fn every_decision_for_a_call_is_an_amount(
         reservation in size(),
         ceiling in size(),
         past in prop::collection::vec((odd(), odd(), size(), any::<bool>(), any::<Option<f32>>()), 0..20),
@@ -110,9 +111,9 @@ proptest! {
                     foresight: Some(Foresight { demand: one_core_second() }),
                     ..view(reservation, ceiling)
                 };
-                let wish = policy.size(&call).unwrap();
-                prop_assert!(is_amount(wish.cpu_cores), "{} {:?}", policy.name(), wish);
-                prop_assert!(is_amount(wish.memory_mib), "{} {:?}", policy.name(), wish);
+                let decision = policy.size(&call).unwrap();
+                prop_assert!(is_amount(decision.cpu_cores), "{} {:?}", policy.name(), decision);
+                prop_assert!(is_amount(decision.memory_mib), "{} {:?}", policy.name(), decision);
                 let looked = RunningCall {
                     grant,
                     sensed: Sensed {
@@ -120,8 +121,8 @@ proptest! {
                     },
                     ..running(&call)
                 };
-                let wish = policy.supervise(&looked).unwrap();
-                prop_assert!(is_amount(wish.cpu_cores) && is_amount(wish.memory_mib));
+                let decision = policy.supervise(&looked).unwrap();
+                prop_assert!(is_amount(decision.cpu_cores) && is_amount(decision.memory_mib));
                 policy.learn(&CallOutcome {
                     id: CallId(n as u64),
                     input,
@@ -135,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn every_wish_of_a_tick_is_an_amount(
+    fn every_decision_of_a_tick_is_an_amount(
         ticks in prop::collection::vec((any::<u32>(), any::<u32>(), odd(), any::<Option<u64>>()), 1..20),
         concurrency in any::<u32>(),
         capacity in odd(),

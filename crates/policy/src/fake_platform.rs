@@ -1,4 +1,4 @@
-//! A platform of one call at a time, for tests: sizes it, looks at it, kills and retries it, closes it.
+//! A platform for tests that runs one call at a time: sizes it, samples it, kills and retries it, closes it.
 
 use windfall_core::{
     Allocation, CallCapabilities, CallDecision, CallDemand, CallId, CallOutcome, CallPolicy,
@@ -6,7 +6,7 @@ use windfall_core::{
     Sensed, Timestamp,
 };
 
-/// A function of one call every minute.
+/// A platform with one function that is called once per minute.
 pub(crate) struct FakePlatform {
     pub(crate) reservation: Allocation,
     pub(crate) ceiling: Allocation,
@@ -14,10 +14,10 @@ pub(crate) struct FakePlatform {
     calls: u64,
 }
 
-/// What one call was given and how long it took.
+/// What one call was granted and how long it took.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FakeCall {
-    pub(crate) wish: CallDecision,
+    pub(crate) decision: CallDecision,
     pub(crate) first_grant: Allocation,
     pub(crate) last_grant: Allocation,
     pub(crate) run: Duration,
@@ -43,10 +43,10 @@ impl FakePlatform {
             ..view(self.reservation, self.ceiling)
         };
         self.calls += 1;
-        let wish = policy.size(&view).expect("the policy can size this call");
-        let first_grant = granted(&wish, self.ceiling);
+        let decision = policy.size(&view).expect("the policy can size this call");
+        let first_grant = granted(&decision, self.ceiling);
         let (run, last_grant, looks, was_killed) =
-            self.attempt(policy, &view, demand, first_grant, wish.look_after);
+            self.attempt(policy, &view, demand, first_grant, decision.look_after);
         let mut outcome = closed(&view, first_grant, last_grant, demand, run);
         outcome.was_killed = was_killed;
         policy.learn(&outcome);
@@ -60,10 +60,10 @@ impl FakePlatform {
             };
             policy.learn(&retry);
         }
-        FakeCall { wish, first_grant, last_grant, run, looks, was_killed }
+        FakeCall { decision, first_grant, last_grant, run, looks, was_killed }
     }
 
-    /// Walks the call in steps of its looks, with the mean rate of its whole run.
+    /// Advances the call from look to look, with the mean progress rate of its whole run.
     fn attempt(
         &self,
         policy: &mut dyn CallPolicy,
@@ -87,14 +87,14 @@ impl FakePlatform {
                 return (elapsed, grant, looks, false);
             }
             looks += 1;
-            let wish = policy
-                .supervise(&self.seen(view, demand, grant, elapsed, window))
+            let decision = policy
+                .supervise(&self.sample(view, demand, grant, elapsed, window))
                 .expect("the policy can supervise this call");
-            (grant, look_after) = (granted(&wish, self.ceiling), wish.look_after);
+            (grant, look_after) = (granted(&decision, self.ceiling), decision.look_after);
         }
     }
 
-    fn seen(
+    fn sample(
         &self,
         view: &CallView,
         demand: CallDemand,
@@ -113,7 +113,7 @@ impl FakePlatform {
     }
 }
 
-/// A running call at its start, with nothing sensed yet.
+/// A running call at its start, before the first sample.
 pub(crate) fn running(view: &CallView) -> RunningCall {
     RunningCall {
         id: view.id,
@@ -193,10 +193,10 @@ pub(crate) fn one_core_second() -> CallDemand {
     }
 }
 
-fn granted(wish: &CallDecision, ceiling: Allocation) -> Allocation {
+fn granted(decision: &CallDecision, ceiling: Allocation) -> Allocation {
     let grant = Allocation {
-        cpu: MilliCpu::from_cores(wish.cpu_cores).expect("an amount of CPU"),
-        memory: Mebibytes::from_mib(wish.memory_mib).expect("an amount of memory"),
+        cpu: MilliCpu::from_cores(decision.cpu_cores).expect("an amount of CPU"),
+        memory: Mebibytes::from_mib(decision.memory_mib).expect("an amount of memory"),
     };
     grant.min(ceiling).max(Allocation::new(1, 1))
 }

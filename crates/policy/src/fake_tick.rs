@@ -4,7 +4,7 @@ use windfall_core::{
     Allocation, ClusterView, Duration, FunctionId, FunctionView, Instances, Observation, Timestamp,
 };
 
-/// A function that nobody calls: 1 core and 256 MiB, one call per instance, cold start of 1 s.
+/// A function without calls: 1 core and 256 MiB, one call per instance, cold start of 1 s.
 pub(crate) fn function(id: u32) -> FunctionView {
     FunctionView {
         function: FunctionId(id),

@@ -1,7 +1,7 @@
-//! Fixed: every call gets what its user reserves, and nobody looks.
+//! Fixed: every call gets exactly what its user reserves and is not supervised.
 //!
-//! This is what platforms do today and the size that everything else is measured against: a call of a
-//! user who reserves 2 cores and 512 MiB gets 2 cores and 512 MiB, the first time and the thousandth.
+//! This is what platforms do today and the baseline for all other policies: if the user reserves 2 cores
+//! and 512 MiB, every call gets 2 cores and 512 MiB, the first one and the thousandth.
 
 use windfall_core::{CallDecision, CallPolicy, CallView, PolicyError};
 

@@ -1,15 +1,15 @@
-//! Greedy: one step down while a call leaves something unused, one step up as soon as it does not.
+//! Greedy: one step down after a call that left resources unused, one step up after any other.
 //!
-//! The FaaSRM authors' Greedy RM. Per resource, from the call of the function that finished last:
+//! The FaaSRM authors' Greedy RM. Per resource, based on the function's most recently finished call:
 //!
 //! ```text
 //!   peak / grant <= 0.9 :  next = grant - step   (at least the floor)
 //!   otherwise           :  next = grant + step   (at most the ceiling)
 //! ```
 //!
-//! Reserved 4 cores, demand 2.5 cores: 4, 3, 2, 3, 2, .. Three cores leave a sixth unused, two are used
-//! up, so it swings around the demand for ever and every second call is slow. No safeguard holds it: it
-//! is here to show what harvesting without one does.
+//! Reserved 4 cores, demand 2.5 cores: 4, 3, 2, 3, 2, .. Three cores leave a sixth unused, two are fully
+//! used, so it oscillates around the demand and every second call is slow. It runs without a safeguard, to
+//! show what harvesting without one does.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, PolicyError};
@@ -20,7 +20,7 @@ use crate::per_function::PerFunction;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GreedySettings {
-    /// A call that used at most this share of its grant has left something.
+    /// A call that used at most this share of its grant counts as having left resources unused.
     pub threshold: f64,
     /// Levels per step: 1 in the paper's text, 2 in its simulator.
     pub step: f64,
@@ -28,7 +28,7 @@ pub struct GreedySettings {
     pub level_cpu_cores: f64,
     /// One level of memory, MiB.
     pub level_memory_mib: f64,
-    /// The least a call gets, in levels. The paper's 1 would be above many a reservation here.
+    /// Minimum grant, in levels. The paper's 1 would exceed many reservations here.
     pub floor: f64,
 }
 
@@ -38,21 +38,21 @@ impl Default for GreedySettings {
     }
 }
 
-/// Steps down and up after every call, without a safeguard.
+/// One step down or up after every call, without a safeguard.
 #[derive(Clone, Debug, Default)]
 pub struct Greedy {
     settings: GreedySettings,
-    /// Cores and MiB of the next call; nothing before the first has finished.
+    /// Cores and MiB of the next call; `None` until the first call has finished.
     next: PerFunction<Option<(f64, f64)>>,
 }
 
 impl Greedy {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: GreedySettings) -> Self {
         Self { settings, next: PerFunction::default() }
     }
 
-    /// The grant after one that was used up to `peak`. The ceiling is applied at dispatch.
+    /// Next grant after a call with this `peak` and `grant`. The ceiling is applied at dispatch.
     fn step(&self, peak: f64, grant: f64, level: f64) -> f64 {
         let step = self.settings.step * level;
         if peak <= self.settings.threshold * grant {
@@ -97,7 +97,7 @@ mod tests {
     const CEILING: Allocation = Allocation::new(8000, 1024);
 
     #[test]
-    fn it_swings_around_the_demand() {
+    fn it_oscillates_around_the_demand() {
         let mut platform = FakePlatform::new(Allocation::new(4000, 512), CEILING);
         let demand = CallDemand { parallelism: MilliCpu::new(2500), ..one_core_second() };
         let mut greedy = Greedy::default();
@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn it_harms() {
+    fn it_slows_down_and_kills_calls() {
         let mut platform = FakePlatform::new(Allocation::new(2000, 512), CEILING);
-        // 512, 448, 384 MiB leave a tenth or more unused; 320 MiB kill.
+        // 512, 448, 384 MiB leave a tenth or more unused; a grant of 320 MiB kills the call.
         let demand = CallDemand { memory_peak: Mebibytes::new(340), ..one_core_second() };
         let mut greedy = Greedy::default();
         let (mut slow, mut killed) = (0, 0);
@@ -124,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn two_steps_as_in_the_simulator_of_the_paper() {
+    fn a_step_of_two_levels_as_in_the_papers_simulator() {
         let settings = GreedySettings { step: 2.0, ..GreedySettings::default() };
         let mut greedy = Greedy::new(settings);
         let user = Allocation::new(4000, 512);
         greedy.learn(&outcome(user, user, 1.0, 500.0));
-        let wish = greedy.size(&view(user, CEILING)).unwrap();
-        assert_eq!((wish.cpu_cores, wish.memory_mib), (2.0, 640.0));
+        let decision = greedy.size(&view(user, CEILING)).unwrap();
+        assert_eq!((decision.cpu_cores, decision.memory_mib), (2.0, 640.0));
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         let mut greedy = Greedy::default();
         let user = Allocation::new(250, 1024);
         greedy.learn(&outcome(user, user, 0.1, 1020.0));
-        let wish = greedy.size(&view(user, CEILING)).unwrap();
-        assert_eq!((wish.cpu_cores, wish.memory_mib), (0.1, 1024.0));
+        let decision = greedy.size(&view(user, CEILING)).unwrap();
+        assert_eq!((decision.cpu_cores, decision.memory_mib), (0.1, 1024.0));
     }
 }

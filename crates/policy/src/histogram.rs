@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Peaks of 0.8, 1.0 and 0.9 cores and 100, 120 and 110 MiB give 1.05 cores and 156 MiB. Peaks that
-//! touched their grant count for more than was seen ([`PeakReading`]), so a function whose user reserves
-//! too little CPU is raised call by call until it no longer saturates: 1, 1.31, 1.72, 2.26, .. cores.
+//! reached their grant are scaled up ([`PeakReading`]), so a function whose user reserves too little CPU is
+//! raised call by call until it no longer saturates: 1, 1.31, 1.72, 2.26, .. cores.
 //!
-//! Memory goes above the reservation only after a call was killed at the user's own size: there the
-//! reservation is known to be wrong, everywhere else more memory than the user asked for buys nothing.
+//! Memory exceeds the reservation only after a call was killed at the user's own size: then the reservation
+//! is known to be too small. Otherwise more memory than the user reserved has no benefit.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId, PolicyError};
@@ -23,21 +23,21 @@ use windfall_core::QuantileWindow;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistogramSettings {
-    /// Which quantile of the peaks is granted.
+    /// Quantile of the peaks that is granted.
     pub quantile: f64,
-    /// How many of the last peaks count.
+    /// Number of recent peaks that count.
     pub window: usize,
-    /// How many calls must have finished before the user's size is left.
+    /// Finished calls before a call starts with anything but the user's size.
     pub warm_calls: usize,
     /// Added to the CPU quantile, as a share of it.
     pub cpu_margin: f64,
     /// Added to the memory quantile, as a share of it.
     pub memory_margin: f64,
-    /// The least CPU a call gets, cores.
+    /// Minimum CPU of a call, cores.
     pub floor_cpu_cores: f64,
-    /// The least memory a call gets, MiB.
+    /// Minimum memory of a call, MiB.
     pub floor_memory_mib: f64,
-    /// How peaks are read.
+    /// How measured peaks are corrected for censoring.
     pub peaks: PeakReading,
 }
 
@@ -65,7 +65,7 @@ struct Peaks {
     reservation_was_too_small: bool,
 }
 
-/// A high quantile of past peaks, for every call alike.
+/// A high quantile of past peaks, the same for every call of a function.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     settings: HistogramSettings,
@@ -73,7 +73,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: HistogramSettings) -> Self {
         Self { settings, functions: PerFunction::default() }
     }
@@ -149,16 +149,19 @@ mod tests {
     fn the_worked_numbers_after_three_calls_at_the_users_size() {
         let mut histogram = Histogram::default();
         for (cpu, memory) in [(0.8, 100.0), (1.0, 120.0), (0.9, 110.0)] {
-            let wish = histogram.size(&view(USER, CEILING)).unwrap();
-            assert_eq!((wish.cpu_cores, wish.memory_mib), (4.0, 512.0));
+            let decision = histogram.size(&view(USER, CEILING)).unwrap();
+            assert_eq!((decision.cpu_cores, decision.memory_mib), (4.0, 512.0));
             histogram.learn(&outcome(USER, USER, cpu, memory));
         }
-        let wish = histogram.size(&view(USER, CEILING)).unwrap();
-        assert!(close(wish.cpu_cores, 1.05) && close(wish.memory_mib, 156.0), "{wish:?}");
+        let decision = histogram.size(&view(USER, CEILING)).unwrap();
+        assert!(
+            close(decision.cpu_cores, 1.05) && close(decision.memory_mib, 156.0),
+            "{decision:?}"
+        );
     }
 
     #[test]
-    fn a_saturated_function_climbs_until_it_no_longer_is() {
+    fn a_saturated_function_is_raised_until_it_no_longer_saturates() {
         let mut platform = FakePlatform::new(Allocation::new(1000, 512), CEILING);
         let mut histogram = Histogram::default();
         let demand =
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_stays_within_the_reservation_until_that_kills() {
+    fn memory_stays_within_the_reservation_until_a_call_is_killed_there() {
         let user = Allocation::new(2000, 256);
         let mut histogram = Histogram::default();
         (0..3).for_each(|_| histogram.learn(&outcome(user, user, 1.0, 250.0)));

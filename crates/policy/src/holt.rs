@@ -1,11 +1,11 @@
-//! A level and its trend from a series of readings: Holt's method with half-lives instead of factors,
-//! so that readings may be unevenly spaced.
+//! Level and trend of a series of readings: Holt's linear method with half-lives instead of smoothing
+//! factors, so that readings may be unevenly spaced.
 //!
 //! ```text
 //!   a = 1 - 2^(-dt / half life of the level)        b = 1 - 2^(-dt / half life of the trend)
 //!   level' = a reading + (1 - a) (level + dt trend)
 //!   trend' = b (level' - level) / dt + (1 - b) trend
-//!   forecast(ahead) = level + ahead trend           never below 0: it forecasts rates
+//!   forecast(ahead) = level + ahead trend           never below 0, because it forecasts rates
 //! ```
 //!
 //! With both half-lives equal to the spacing, readings 10 and 20 give level 15, trend 2.5 per step, and
@@ -13,7 +13,7 @@
 
 use windfall_core::Duration;
 
-/// The weight of a new reading that comes `dt` after the last, if old ones halve every `half_life`.
+/// Weight of a new reading taken `dt` after the last, if the weight of old ones halves every `half_life`.
 pub(crate) fn weight(dt: Duration, half_life: Duration) -> f64 {
     if half_life.is_zero() {
         return 1.0;
@@ -21,15 +21,15 @@ pub(crate) fn weight(dt: Duration, half_life: Duration) -> f64 {
     1.0 - (-dt.as_secs_f64() / half_life.as_secs_f64()).exp2()
 }
 
-/// A smoothed level that knows where it is going.
+/// A smoothed level with its trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Holt {
-    /// Level, and trend per second; nothing before the first reading.
+    /// Level, and trend per second; `None` before the first reading.
     state: Option<(f64, f64)>,
 }
 
 impl Holt {
-    /// Takes a reading that comes `dt` after the last. Nonsense and readings of no time are ignored.
+    /// Adds a reading taken `dt` after the last. Readings that are not finite or have a `dt` of zero are ignored.
     pub fn push(&mut self, reading: f64, dt: Duration, level_half: Duration, trend_half: Duration) {
         if !reading.is_finite() || dt.is_zero() {
             return;
@@ -44,12 +44,12 @@ impl Holt {
         self.state = Some((next, b * (next - level) / seconds + (1.0 - b) * trend));
     }
 
-    /// The level now.
+    /// Current level.
     pub fn level(&self) -> f64 {
         self.state.map_or(0.0, |(level, _)| level.max(0.0))
     }
 
-    /// Where the level will be in `ahead` if the trend holds.
+    /// Level after `ahead` if the trend continues.
     pub fn forecast(&self, ahead: Duration) -> f64 {
         self.state.map_or(0.0, |(level, trend)| (level + ahead.as_secs_f64() * trend).max(0.0))
     }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn two_readings_by_hand() {
+    fn the_worked_numbers() {
         let holt = after([10.0, 20.0], STEP);
         assert!((holt.level() - 15.0).abs() < 1e-12);
         assert!((holt.forecast(STEP * 2) - 20.0).abs() < 1e-12);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_changes_nothing() {
+    fn invalid_readings_are_ignored() {
         let mut holt = after([1.0, 2.0], STEP);
         let before = holt;
         holt.push(f64::NAN, STEP, STEP, STEP);

@@ -1,23 +1,24 @@
-//! The hybrid histogram of Shahrad et al., "Serverless in the Wild" (ATC 2020): unload after a call, load
-//! again before the next one is due, by the histogram of idle times.
+//! The hybrid histogram of Shahrad et al., "Serverless in the Wild" (ATC 2020): unload after a call
+//! and load again before the next one is due, based on the histogram of idle times.
 //!
 //! ```text
 //!   idle times in bins of a minute up to R minutes; longer ones are out of bounds
 //!   representative     pre-warm after the 5th percentile, stay until the 99th; 10 % margins on both
-//!   bins too even      (CV of their counts at most 2): not representative, stay R minutes, unload never
+//!   bins too even      (CV of their counts at most 2): not representative, stay R minutes, never unload
 //!   mostly out of bounds   the next idle time is forecast; pre-warm 15 % before it, stay until 15 % after
 //! ```
 //!
 //! A timer every 30 minutes with R = 60: all idle times fall into bin 30, the CV is 7.7. Pre-warm after
-//! 0.9 x 30 = 27 minutes and stay until 1.1 x 31 = 34.1: cold never, warm for 3 of 30 minutes, where
-//! keep-alive of the same comfort would hold all 30.
+//! 0.9 x 30 = 27 minutes and stay until 1.1 x 31 = 34.1: no cold start, and the instance is warm for 3 of
+//! 30 minutes, where a keep-alive without cold starts would hold it for all 30.
 //!
-//! The paper decides per application with one container each. Here it decides per function, the
-//! histogram for the first instance; further ones, of which the paper has none, stay for a fixed time
-//! after their last use. Its forecast of out-of-bounds idle times is an ARIMA model; this is their
-//! running mean.
+//! The paper decides per application, with one container each. This policy decides per function: the
+//! histogram controls the first instance, and further ones, which the paper does not have, stay for a fixed
+//! time after their last use. The paper forecasts out-of-bounds idle times with an ARIMA model; this policy
+//! uses their running mean.
 
 use serde::{Deserialize, Serialize};
+use windfall_core::statistics::coefficient_of_variation;
 use windfall_core::{
     Decision, Duration, FunctionView, Needs, Observation, Policy, PolicyError, Setting, Target,
     TickRecord, Timestamp,
@@ -30,26 +31,26 @@ use crate::per_function::PerFunction;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HybridHistogramSettings {
-    /// Range of the histogram, bins of one minute.
+    /// Range of the histogram, in bins of one minute.
     pub range_minutes: u32,
-    /// How long second and further instances stay after their last use, seconds.
+    /// Keep-alive of the second and further instances after their last use, seconds.
     pub further_keep_alive_seconds: f64,
     /// Percentile of idle times after which the first instance is loaded again, from 0 to 1.
     pub head: f64,
-    /// Percentile of idle times until which it stays, from 0 to 1.
+    /// Percentile of idle times until which the first instance stays, from 0 to 1.
     pub tail: f64,
-    /// By how much both are widened.
+    /// Share by which both percentiles are widened.
     pub margin: f64,
-    /// The histogram is believed where the CV of its counts is above this.
+    /// The histogram is used if the CV of its counts is above this.
     pub least_cv: f64,
-    /// The share of idle times out of bounds above which they are forecast.
+    /// Share of out-of-bounds idle times above which the next one is forecast.
     pub most_out_of_bounds: f64,
-    /// By how much a forecast is widened to both sides.
+    /// Share by which a forecast is widened on both sides.
     pub forecast_margin: f64,
 }
 
 impl Default for HybridHistogramSettings {
-    /// The paper's: four hours, 5th to 99th percentile, 10 %, CV 2, 15 %.
+    /// The paper's values: four hours, 5th to 99th percentile, 10 %, CV 2, 15 %.
     fn default() -> Self {
         Self {
             range_minutes: 240,
@@ -64,14 +65,14 @@ impl Default for HybridHistogramSettings {
     }
 }
 
-/// When after its last use the first instance is there: from, until, in seconds.
+/// Interval after its last use in which the first instance should be loaded, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stay {
     from: f64,
     until: f64,
 }
 
-/// The idle times of one function.
+/// Idle times of one function.
 #[derive(Clone, Debug, Default)]
 struct IdleTimes {
     track: LevelTrack,
@@ -81,7 +82,8 @@ struct IdleTimes {
     /// Mean of idle times out of bounds, seconds.
     mean_beyond: f64,
     stay: Option<Stay>,
-    wished: Option<u32>,
+    /// Instances of the last accepted plan.
+    accepted: Option<u32>,
 }
 
 impl IdleTimes {
@@ -104,12 +106,12 @@ impl IdleTimes {
         if let Some(stay) = self.stay {
             return stay;
         }
-        let stay = self.work_out(settings);
+        let stay = self.compute_stay(settings);
         self.stay = Some(stay);
         stay
     }
 
-    fn work_out(&self, settings: &HybridHistogramSettings) -> Stay {
+    fn compute_stay(&self, settings: &HybridHistogramSettings) -> Stay {
         let range = f64::from(settings.range_minutes.max(1)) * 60.0;
         let beyond = f64::from(self.out_of_bounds);
         if self.seen > 0 && beyond > settings.most_out_of_bounds * f64::from(self.seen) {
@@ -135,18 +137,13 @@ impl IdleTimes {
         Stay { from: (1.0 - settings.margin) * head, until: (1.0 + settings.margin) * tail }
     }
 
-    /// Coefficient of variation of the bins' counts: high where few bins hold most.
+    /// Coefficient of variation of the bin counts: high if few bins hold most of the idle times.
     fn cv(&self) -> f64 {
-        let bins = self.minutes.len().max(1) as f64;
-        let mean = self.minutes.iter().map(|count| f64::from(*count)).sum::<f64>() / bins;
-        if mean == 0.0 {
-            return 0.0;
-        }
-        let off = |count: &u32| (f64::from(*count) - mean).powi(2);
-        (self.minutes.iter().map(off).sum::<f64>() / bins).sqrt() / mean
+        let counts = self.minutes.iter().map(|count| f64::from(*count));
+        coefficient_of_variation(counts).unwrap_or(0.0)
     }
 
-    /// Instances that should be there until the next tick.
+    /// Number of instances to have until the next tick.
     fn instances(
         &mut self,
         view: &FunctionView,
@@ -156,12 +153,13 @@ impl IdleTimes {
         let Some(first) = self.track.levels.first().copied() else { return 0 };
         let lead = view.cold_start.as_secs_f64() + window.as_secs_f64();
         let further = settings.further_keep_alive_seconds;
-        let rest = &self.track.levels[1..];
-        let kept = rest.iter().filter(|level| level.is_needed || level.idle(now) < further).count();
+        let others = &self.track.levels[1..];
+        let kept =
+            others.iter().filter(|level| level.is_needed || level.idle(now) < further).count();
         let idle = first.idle(now);
         let stay = self.stay(settings);
-        let is_first_there = first.is_needed || (idle + lead >= stay.from && idle < stay.until);
-        kept as u32 + u32::from(is_first_there)
+        let keeps_first = first.is_needed || (idle + lead >= stay.from && idle < stay.until);
+        kept as u32 + u32::from(keeps_first)
     }
 }
 
@@ -173,7 +171,7 @@ pub struct HybridHistogram {
 }
 
 impl HybridHistogram {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: HybridHistogramSettings) -> Self {
         Self { settings, functions: PerFunction::default() }
     }
@@ -184,7 +182,7 @@ impl HybridHistogram {
         let mut released = function.track.levels.first().map(|level| level.released_at);
         let mut idle_times = Vec::new();
         let mut calls_before = function.track.needed();
-        // From the end of the last call to the next one: the idle time of the paper.
+        // The paper's idle time runs from the end of the last call to the start of the next.
         for step in &view.presence {
             if calls_before == 0 && step.calls > 0 {
                 idle_times.extend(released.map(|at| step.at.since(at).as_secs_f64()));
@@ -198,7 +196,7 @@ impl HybridHistogram {
         idle_times.into_iter().for_each(|seconds| function.learn(seconds, &settings));
         let count = function.instances(view, (seen.now, seen.window), &settings);
         let have = (view.ready + view.starting).get();
-        if function.wished == Some(count) && have >= count {
+        if function.accepted == Some(count) && have >= count {
             return None;
         }
         let Stay { from, until } = function.stay(&settings);
@@ -230,11 +228,11 @@ impl Policy for HybridHistogram {
 
     fn feedback(&mut self, tick: &TickRecord) {
         for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
-            self.functions.state(settled.function).wished = None;
+            self.functions.state(settled.function).accepted = None;
         }
         for target in tick.accepted() {
             if let Setting::Set(count) = target.instances {
-                self.functions.state(target.function).wished = Some(count.get());
+                self.functions.state(target.function).accepted = Some(count.get());
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Keep-alive: an idle instance stays for a fixed time, and nothing else is decided.
+//! Keep-alive: an idle instance stays for a fixed time. This is the policy's only decision.
 //!
-//! What platforms do by default: OpenWhisk and Azure hold an idle instance for 10 minutes. A function
-//! called every 9 minutes never starts cold and holds its memory for ever; one called every 11 minutes
-//! always starts cold and holds it ten elevenths of the time.
+//! It is what platforms do by default: OpenWhisk and Azure keep an idle instance for 10 minutes. A function
+//! called every 9 minutes has no cold starts and holds its memory all the time; one called every 11 minutes
+//! always starts cold and holds its memory ten elevenths of the time.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{
@@ -15,7 +15,7 @@ use crate::per_function::PerFunction;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepAliveSettings {
-    /// How long an idle instance stays, seconds.
+    /// Keep-alive of an idle instance, seconds.
     pub keep_alive_seconds: f64,
 }
 
@@ -25,16 +25,16 @@ impl Default for KeepAliveSettings {
     }
 }
 
-/// One keep-alive for all functions; starts are left to the platform.
+/// The same keep-alive for all functions; starts are left to the platform.
 #[derive(Clone, Debug, Default)]
 pub struct KeepAlive {
     settings: KeepAliveSettings,
-    /// Whether the platform has accepted it for the function.
+    /// Whether the platform has accepted the keep-alive of the function.
     is_set: PerFunction<bool>,
 }
 
 impl KeepAlive {
-    /// A policy that has set nothing yet.
+    /// Creates a policy that has not set any keep-alive yet.
     pub fn new(settings: KeepAliveSettings) -> Self {
         Self { settings, is_set: PerFunction::default() }
     }
@@ -59,8 +59,7 @@ impl Policy for KeepAlive {
         Ok(Decision { targets, reason: format!("idle instances stay for {keep_alive}") })
     }
 
-    /// A setting counts once the platform has accepted it; until then, and when it failed after all, it is asked for
-    /// again.
+    /// A setting counts once the platform has accepted it; until then, or if it fails later, `decide` repeats it.
     fn feedback(&mut self, tick: &TickRecord) {
         for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
             *self.is_set.state(settled.function) = false;
@@ -80,7 +79,7 @@ mod tests {
     use windfall_core::{Answer, Receipt, Refusal, SafeguardChain};
 
     #[test]
-    fn every_function_is_told_once_and_only_that() {
+    fn every_function_gets_its_keep_alive_once() {
         let mut policy = KeepAlive::default();
         let seen = observation(vec![function(0), function(1)]);
         let decision = policy.decide(&seen).unwrap();

@@ -1,14 +1,14 @@
-//! Classic policies: what platforms do today, what papers propose, and what can be known at best. A
-//! learned policy that does not beat them has shown nothing.
+//! Classic policies: what platforms do today, what papers propose, and an oracle. They are the
+//! baselines: a learned policy that does not beat them adds no value.
 //!
 //! | name               | decides | idea                                                 | source |
 //! | ------------------ | ------- | ---------------------------------------------------- | ------ |
 //! | `fixed`            | call    | the user's reservation, unsupervised                 | every platform |
 //! | `greedy`           | call    | one step down while unused, one step up when not     | FaaSRM's Greedy RM |
-//! | `ensure`           | call    | regulate CPU by latency, per function                | ENSURE (ACSOS'20), as coded for FaaSRM, mended |
+//! | `ensure`           | call    | regulate CPU by latency, per function                | ENSURE (ACSOS'20), as coded for FaaSRM, fixed |
 //! | `histogram`        | call    | 99th percentile of past peaks and a margin           | Autopilot-like |
 //! | `libra`            | call    | size by input, harvest pool, restore when pressed    | Libra (HPDC'23) |
-//! | `shabari`          | call    | cheapest class for the input, learned online         | Shabari (arXiv 2401.08859) |
+//! | `shabari`          | call    | lowest-cost class for the input, learned online      | Shabari (arXiv 2401.08859) |
 //! | `windfall`         | call    | calibrated quantile, then live trimming              | our own, see [`WindfallSizing`] |
 //! | `safeguard-random` | call    | a coin inside FaaSRM's safeguard                     | FaaSRM (arXiv 2108.12717) |
 //! | `oracle`           | call    | the demand, known in advance                         | for reports |
@@ -16,12 +16,11 @@
 //! | `queueing`         | tick    | M/M/c staffing one cold start ahead                  | Erlang; Halfin and Whitt |
 //! | `keep-alive`       | tick    | idle instances stay for a fixed time                 | OpenWhisk, Azure |
 //! | `hybrid-histogram` | tick    | pre-warm and keep alive by the histogram of idle times | Shahrad et al. (ATC'20) |
-//! | `windfall-scaling` | tick    | hold, release or start ahead by hazard and price     | ours |
+//! | `windfall-scaling` | tick    | hold, release or start ahead by hazard and price     | our own, see [`WindfallScaling`] |
 //!
-//! Each policy is one file that opens with its rule and a worked number. What they share has a definition
-//! of its own and is tested against closed forms: [`QuantileWindow`], [`LineFit`], [`Holt`],
-//! [`erlang_c`], [`PeakReading`], [`DemandProfile`]. Which name means which policy is the
-//! scenario's business.
+//! Each policy is one file that opens with its rule and a worked number. The building blocks that several
+//! policies share are tested against closed forms: [`QuantileWindow`], [`LineFit`], [`Holt`], [`erlang_c`],
+//! [`PeakReading`], [`DemandProfile`]. The registry crate maps names to policies.
 
 mod cost_classifier;
 mod demand_profile;
@@ -77,9 +76,9 @@ pub use windfall_scaling::{
     GapCounts, GapOutcome, GapReplay, GapStakes, GapTables, GapTrial, LevelGap, ShadowLaw,
     WindfallScaling, WindfallScalingSettings,
 };
-pub use windfall_sizing::{SlackDials, WindfallSizing, WindfallSizingSettings};
+pub use windfall_sizing::{SlackParameters, WindfallSizing, WindfallSizingSettings};
 
-/// The policy that the guide builds, compiled and run as it is printed there.
+/// The policy from the guide. Compiled and run exactly as printed there.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/your-own-policy.md")]
 pub struct YourOwnPolicy;

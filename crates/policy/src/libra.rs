@@ -1,18 +1,18 @@
-//! Libra: size a call by its input, lend what it leaves, give it back the moment it is missed.
+//! Libra: size a call by its input, lend the unused part of its reservation, restore it under pressure.
 //!
 //! ```text
 //!   predicted = profile(input) x 1.10                                      per resource
 //!   predicted < reservation    the call is a donor: it starts small, with its predicted end
-//!   predicted > reservation    the call borrows, from the harvest pool alone
+//!   predicted > reservation    the call borrows, from the harvest pool only
 //!
-//!   every 100 ms, a harvested call:   usage >= 0.95 of a harvested limit  ->  the reservation, at once
+//!   every 100 ms, a harvested call:   usage >= 0.95 of a harvested limit  ->  restore the reservation
 //! ```
 //!
 //! Reserved 4 cores and 512 MiB, predicted 1.5 cores and 300 MiB: it starts with 1.65 cores and 330 MiB.
 //! At the first look it uses 1.6 cores, 97 % of its limit: it gets 4 cores and 512 MiB back.
 //!
-//! A function whose calls have to be restored often is not harvested any more, until enough calls have
-//! passed to try again. The pool itself (who lent to whom, until when) is the loop's.
+//! A function whose calls have to be restored often is not harvested until enough further calls have run
+//! at the user's size. The harvest pool itself (loans, lenders, expiry) belongs to the per-call loop.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::call::Beyond;
@@ -29,35 +29,35 @@ use crate::per_function::PerFunction;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LibraSettings {
-    /// Calls at the user's size before anything is predicted.
+    /// Calls at the user's size before predictions are used.
     pub profiling_calls: u32,
-    /// The share of the variance a line on the input must explain to be used.
+    /// Minimum share of the variance that a line on the input must explain to be used.
     pub least_r2: f64,
-    /// The calls a line must have seen to be used.
+    /// Minimum number of calls for a line to be used.
     pub least_points: u32,
-    /// Weight that a line's points keep with every new one.
+    /// Factor by which each new point reduces the weight of a line's earlier points.
     pub forgetting: f64,
-    /// How many of the last calls the quantiles are taken from.
+    /// Number of recent calls that the quantiles are computed from.
     pub window: usize,
-    /// Quantile of the peaks where no line is used.
+    /// Quantile of the peaks if no line is used.
     pub peak_quantile: f64,
-    /// Quantile of the run times where no line is used.
+    /// Quantile of the run times if no line is used.
     pub run_quantile: f64,
     /// Added to predicted peaks, as a share of them.
     pub margin: f64,
-    /// Share of a harvested limit from which the reservation is restored; 0.8 in the paper.
+    /// Usage, as a share of a harvested limit, at which the reservation is restored; 0.8 in the paper.
     pub safeguard_threshold: f64,
-    /// Time from one look at a harvested call to the next, milliseconds.
+    /// Time between two looks at a harvested call, milliseconds.
     pub look_millis: u64,
-    /// Share of restored calls among the last ones from which a function is not harvested.
+    /// Share of restored calls among recent ones above which a function is not harvested.
     pub distrust_share: f64,
     /// Weight of one call in that share.
     pub distrust_weight: f64,
-    /// The least CPU a call gets, cores.
+    /// Minimum CPU of a call, cores.
     pub floor_cpu_cores: f64,
-    /// The least memory a call gets, MiB.
+    /// Minimum memory of a call, MiB.
     pub floor_memory_mib: f64,
-    /// How peaks are read.
+    /// How measured peaks are corrected for censoring.
     pub peaks: PeakReading,
 }
 
@@ -83,20 +83,20 @@ impl Default for LibraSettings {
     }
 }
 
-/// What is known of one function.
+/// Profile of one function.
 #[derive(Clone, Debug)]
 struct Profiled {
     cpu: DemandProfile,
     memory: DemandProfile,
     run: DemandProfile,
     finished: u32,
-    /// Fading share of calls that had to be restored or were killed.
+    /// Exponentially weighted share of calls that were restored or killed.
     restored_share: f64,
-    /// Memory that a killed call has shown to be too little, and more, MiB.
+    /// Lower bound on memory from killed calls: their limit scaled up, MiB.
     memory_floor: f64,
 }
 
-/// Cores, MiB and run time.
+/// Predicted peaks in cores and MiB, and run time in seconds.
 struct Prediction {
     cpu: f64,
     memory: f64,
@@ -111,7 +111,7 @@ pub struct Libra {
 }
 
 impl Libra {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: LibraSettings) -> Self {
         Self { settings, functions: PerFunction::default() }
     }
@@ -144,8 +144,8 @@ impl Profiled {
         })
     }
 
-    /// Moves the share of restored calls by one call.
-    fn note(&mut self, was_restored: bool, weight: f64) {
+    /// Updates the share of restored calls with one call.
+    fn record_restored(&mut self, was_restored: bool, weight: f64) {
         self.restored_share += weight * (f64::from(was_restored) - self.restored_share);
     }
 }
@@ -190,7 +190,7 @@ impl CallPolicy for Libra {
     fn supervise(&mut self, running: &RunningCall) -> Result<CallDecision, PolicyError> {
         let LibraSettings { safeguard_threshold, look_millis, distrust_weight, .. } = self.settings;
         let RunningCall { grant, reservation: user, sensed, .. } = *running;
-        // A sensor that says NaN counts as pressed: in doubt the user's size.
+        // A reading of NaN counts as pressure: if in doubt, restore the user's size.
         let presses = |used: f64, limit: f64| used.is_nan() || used >= safeguard_threshold * limit;
         let cpu_pressed = grant.cpu < user.cpu && presses(sensed.cpu_used_cores, grant.cpu.cores());
         let memory_pressed =
@@ -200,7 +200,7 @@ impl CallPolicy for Libra {
             ..CallDecision::exactly(grant.max(user), "the user's size is restored")
         };
         if cpu_pressed || memory_pressed {
-            self.function(running.function).note(true, distrust_weight);
+            self.function(running.function).record_restored(true, distrust_weight);
             return Ok(hold);
         }
         if user.fits(grant) {
@@ -223,9 +223,9 @@ impl CallPolicy for Libra {
         }
         if let Some(memory) = peaks.memory_mib(outcome) {
             if outcome.was_killed {
-                // A censored guess would bend the line; as a floor it holds whatever the input.
+                // A censored value would bias the line; as a floor it applies to every input.
                 function.memory_floor = function.memory_floor.max(memory);
-                function.note(true, distrust_weight);
+                function.record_restored(true, distrust_weight);
                 return;
             }
             function.memory.push(outcome.input, memory);
@@ -235,7 +235,7 @@ impl CallPolicy for Libra {
         let was_restored = !outcome.reservation.fits(outcome.first_grant)
             && outcome.reservation.fits(outcome.last_grant);
         if !was_restored {
-            function.note(false, distrust_weight);
+            function.record_restored(false, distrust_weight);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Stories of [`Libra`]: profiled, harvested, restored, distrusted, accelerated.
+//! Scenario tests of [`Libra`]: profiled, harvested, restored, distrusted, accelerated.
 
 use super::*;
 use crate::fake_platform::{FakePlatform, one_core_second, outcome, running, view};
@@ -32,33 +32,36 @@ fn look(grant: Allocation, cpu_used_cores: f64, memory_mib: f64) -> RunningCall 
 fn the_first_calls_run_at_the_users_size_without_looks() {
     let mut libra = Libra::default();
     for _ in 0..5 {
-        let wish = libra.size(&view(USER, CEILING)).unwrap();
-        assert_eq!((wish.cpu_cores, wish.memory_mib, wish.look_after), (4.0, 512.0, None));
+        let decision = libra.size(&view(USER, CEILING)).unwrap();
+        assert_eq!(
+            (decision.cpu_cores, decision.memory_mib, decision.look_after),
+            (4.0, 512.0, None)
+        );
         libra.learn(&outcome(USER, USER, 1.5, 300.0));
     }
 }
 
 #[test]
 fn a_call_that_needs_less_is_a_donor() {
-    let wish = profiled().size(&view(USER, CEILING)).unwrap();
-    assert!(close(wish.cpu_cores, 1.65) && close(wish.memory_mib, 330.0), "{wish:?}");
-    assert_eq!(wish.expected_run, Some(Duration::from_secs(1)));
-    assert_eq!(wish.look_after, Some(Duration::from_millis(100)));
+    let decision = profiled().size(&view(USER, CEILING)).unwrap();
+    assert!(close(decision.cpu_cores, 1.65) && close(decision.memory_mib, 330.0), "{decision:?}");
+    assert_eq!(decision.expected_run, Some(Duration::from_secs(1)));
+    assert_eq!(decision.look_after, Some(Duration::from_millis(100)));
 }
 
 #[test]
-fn a_call_that_needs_more_borrows_from_the_pool_alone() {
+fn a_call_that_needs_more_borrows_from_the_pool_only() {
     let user = Allocation::new(1000, 512);
     let mut libra = Libra::default();
     (0..5).for_each(|_| libra.learn(&outcome(user, user, 1.0, 480.0)));
-    let wish = libra.size(&view(user, CEILING)).unwrap();
-    // Censored at 1 core: 1.25 x 1.1 = 1.375. Nothing is harvested, so nobody looks.
-    assert!(close(wish.cpu_cores, 1.375) && close(wish.memory_mib, 528.0), "{wish:?}");
-    assert_eq!((wish.beyond, wish.look_after), (Beyond::HarvestPool, None));
+    let decision = libra.size(&view(user, CEILING)).unwrap();
+    // Censored at 1 core: 1.25 x 1.1 = 1.375. Nothing is harvested, so the call is not supervised.
+    assert!(close(decision.cpu_cores, 1.375) && close(decision.memory_mib, 528.0), "{decision:?}");
+    assert_eq!((decision.beyond, decision.look_after), (Beyond::HarvestPool, None));
 }
 
 #[test]
-fn inputs_are_told_apart() {
+fn predictions_follow_the_input() {
     let mut libra = Libra::default();
     for round in 0..12 {
         let input = [1.0f32, 2.0, 4.0][round % 3];
@@ -66,15 +69,15 @@ fn inputs_are_told_apart() {
         libra.learn(&CallOutcome { input: Some(input), ..seen });
     }
     let small = CallView { input: Some(1.0), ..view(USER, CEILING) };
-    let wish = libra.size(&small).unwrap();
-    assert!(close(wish.cpu_cores, 0.55) && close(wish.memory_mib, 110.0), "{wish:?}");
-    // An input nobody could see is sized by the 99th percentile.
-    let wish = libra.size(&view(USER, CEILING)).unwrap();
-    assert!(close(wish.cpu_cores, 2.2) && close(wish.memory_mib, 440.0), "{wish:?}");
+    let decision = libra.size(&small).unwrap();
+    assert!(close(decision.cpu_cores, 0.55) && close(decision.memory_mib, 110.0), "{decision:?}");
+    // A call without a visible input is sized by the 99th percentile.
+    let decision = libra.size(&view(USER, CEILING)).unwrap();
+    assert!(close(decision.cpu_cores, 2.2) && close(decision.memory_mib, 440.0), "{decision:?}");
 }
 
 #[test]
-fn a_pressed_call_gets_its_reservation_back_at_once() {
+fn a_call_under_pressure_gets_its_reservation_back_immediately() {
     let small = Allocation::new(1650, 330);
     let mut libra = profiled();
     let at_ease = libra.supervise(&look(small, 1.5, 200.0)).unwrap();
@@ -90,19 +93,19 @@ fn a_pressed_call_gets_its_reservation_back_at_once() {
 #[test]
 fn pressure_on_a_resource_that_was_not_harvested_restores_nothing() {
     let memory_only = Allocation::new(4000, 330);
-    let wish = profiled().supervise(&look(memory_only, 4.0, 200.0)).unwrap();
-    assert_eq!((wish.cpu_cores, wish.memory_mib), (4.0, 330.0));
+    let decision = profiled().supervise(&look(memory_only, 4.0, 200.0)).unwrap();
+    assert_eq!((decision.cpu_cores, decision.memory_mib), (4.0, 330.0));
 }
 
 #[test]
 fn a_loan_survives_the_restoration_of_the_other_resource() {
     let borrowed = Allocation::new(6000, 330);
-    let wish = profiled().supervise(&look(borrowed, 1.0, 329.0)).unwrap();
-    assert_eq!((wish.cpu_cores, wish.memory_mib), (6.0, 512.0));
+    let decision = profiled().supervise(&look(borrowed, 1.0, 329.0)).unwrap();
+    assert_eq!((decision.cpu_cores, decision.memory_mib), (6.0, 512.0));
 }
 
 #[test]
-fn a_function_that_is_restored_often_is_left_alone_for_a_while() {
+fn a_function_that_is_restored_often_is_not_harvested_for_a_while() {
     let mut libra = profiled();
     let pressed = look(Allocation::new(1650, 330), 1.65, 200.0);
     let restored =
@@ -113,8 +116,8 @@ fn a_function_that_is_restored_often_is_left_alone_for_a_while() {
         libra.supervise(&pressed).unwrap();
         libra.learn(&restored);
     }
-    let wish = libra.size(&view(USER, CEILING)).unwrap();
-    assert_eq!((wish.cpu_cores, wish.memory_mib, wish.look_after), (4.0, 512.0, None));
+    let decision = libra.size(&view(USER, CEILING)).unwrap();
+    assert_eq!((decision.cpu_cores, decision.memory_mib, decision.look_after), (4.0, 512.0, None));
     libra.learn(&outcome(USER, USER, 1.5, 300.0));
     assert!(libra.size(&view(USER, CEILING)).unwrap().cpu_cores < 4.0);
 }
@@ -137,7 +140,7 @@ fn ten_calls_on_a_platform() {
     let harvested = Allocation { cpu: MilliCpu::new(1651), memory: Mebibytes::new(331) };
     assert!(calls[5..].iter().all(|call| call.first_grant.fits(harvested)), "{calls:?}");
     assert!(calls.iter().all(|call| call.run == one_core_second().fastest() && !call.was_killed));
-    // A wider call presses its limit at the first look and has its size back after 100 ms.
+    // A wider call reaches its limit at the first look and has its reservation back after 100 ms.
     let wide = CallDemand { parallelism: MilliCpu::new(3000), ..one_core_second() };
     let call = platform.call(&mut libra, wide);
     assert_eq!((call.last_grant, call.looks), (USER, 1));

@@ -1,7 +1,7 @@
-//! A straight line through a stream of points, by least squares with fading memory.
+//! Online linear regression: least squares with exponential forgetting.
 //!
-//! Kept are the weight `n`, the means and the centred second moments; a new point `(x, y)` first fades
-//! them by `forgetting` and then moves them (Welford), so nothing cancels even far from the origin:
+//! The state is the weight `n`, the means and the centred second moments. A new point `(x, y)` first decays
+//! them by `forgetting` and then updates them (Welford), which avoids cancellation far from the origin:
 //!
 //! ```text
 //!   slope = Sxy / Sxx      R2 = Sxy^2 / (Sxx Syy)      y(x) = mean_y + slope (x - mean_x)
@@ -10,7 +10,7 @@
 //! Through (0, 0), (1, 2), (2, 1): means 1 and 1, Sxx = 2, Sxy = 1, Syy = 2, so the slope is 0.5, the
 //! line is `0.5 + 0.5 x` and R2 is 0.25.
 
-/// A line of y on x, learned point by point.
+/// A regression line of y on x, updated point by point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LineFit {
     forgetting: f64,
@@ -24,14 +24,14 @@ pub struct LineFit {
 }
 
 impl LineFit {
-    /// An empty fit whose points lose weight by the factor `forgetting` with every new one; 1 forgets
+    /// Creates an empty fit. Each new point multiplies the weight of earlier ones by `forgetting`: 1 forgets
     /// nothing, 0.998 halves a point's weight after 346 more.
     pub fn new(forgetting: f64) -> Self {
         let (mean_x, mean_y, sxx, sxy, syy) = (0.0, 0.0, 0.0, 0.0, 0.0);
         Self { forgetting, points: 0, weight: 0.0, mean_x, mean_y, sxx, sxy, syy }
     }
 
-    /// Takes a point in. A point that is not finite is ignored.
+    /// Adds a point. A point that is not finite is ignored.
     pub fn push(&mut self, x: f64, y: f64) {
         if !(x.is_finite() && y.is_finite()) {
             return;
@@ -48,29 +48,29 @@ impl LineFit {
         self.syy = self.forgetting * self.syy + gain * dy * dy;
     }
 
-    /// How many points were taken in.
+    /// Number of points added.
     pub fn points(&self) -> u32 {
         self.points
     }
 
-    /// The share of the variance of y that the line explains, 0 where x or y never varied.
+    /// Share of the variance of y that the line explains; 0 if x or y never varied.
     pub fn r2(&self) -> f64 {
         let scale = self.sxx * self.syy;
         if scale > 0.0 { (self.sxy * self.sxy / scale).min(1.0) } else { 0.0 }
     }
 
-    /// The line at `x` with its slope pulled towards flat as if `flat_points` more points lay on the mean;
-    /// the mean where `x` is not known or never varied, nothing before the first point.
+    /// Value at `x` with the slope shrunk towards zero, as if `flat_points` more points lay on a flat line.
+    /// Returns the mean if `x` is unknown or never varied, and `None` before the first point.
     pub fn shrunk_at(&self, x: Option<f64>, flat_points: f64) -> Option<f64> {
-        let belief = self.weight / (self.weight + flat_points);
+        let shrinkage = self.weight / (self.weight + flat_points);
         let rise = match x.filter(|_| self.sxx > 0.0) {
-            Some(x) => belief * self.sxy / self.sxx * (x - self.mean_x),
+            Some(x) => shrinkage * self.sxy / self.sxx * (x - self.mean_x),
             None => 0.0,
         };
         (self.points > 0).then_some(self.mean_y + rise)
     }
 
-    /// The line at `x`; nothing before x has varied.
+    /// Value of the line at `x`; `None` until x has varied.
     pub fn at(&self, x: f64) -> Option<f64> {
         (self.sxx > 0.0).then(|| self.mean_y + self.sxy / self.sxx * (x - self.mean_x))
     }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn three_points_by_hand() {
+    fn the_worked_numbers() {
         let fit = through(&[(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)], 1.0);
         assert!((fit.at(0.0).unwrap() - 0.5).abs() < 1e-12);
         assert!((fit.at(4.0).unwrap() - 2.5).abs() < 1e-12);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn points_on_a_line_are_explained_whole() {
+    fn points_on_a_line_have_an_r2_of_one() {
         let far = 1e6;
         let fit = through(&[(far, 1.0), (far + 1.0, 3.0), (far + 5.0, 11.0)], 0.998);
         assert!((fit.r2() - 1.0).abs() < 1e-9);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shrunk_line_is_flat_at_first_and_itself_in_the_end() {
+    fn a_shrunk_line_is_flatter_when_there_are_few_points() {
         let few = through(&[(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)], 1.0);
         // Three points against three on the mean: half of the slope 0.5, around the mean (1, 1).
         assert!((few.shrunk_at(Some(3.0), 3.0).unwrap() - 1.5).abs() < 1e-12);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_ignored() {
+    fn points_that_are_not_finite_are_ignored() {
         let mut fit = through(&[(0.0, 0.0), (1.0, 1.0)], 1.0);
         let before = fit;
         fit.push(f64::NAN, 1.0);

@@ -1,9 +1,9 @@
-//! Oracle: knows the call's demand and grants exactly that, once.
+//! Oracle: knows each call's demand in advance and grants exactly that for the whole run.
 //!
 //! A call that can use 1.5 cores and will need 300 MiB gets 1.5 cores and 300 MiB, whether its user
-//! reserves 4 cores or 1: it harvests the first and accelerates the second. It is for reports alone and
-//! it is no bound, because it holds its size through the call's idle stretches, where a policy that
-//! looks can hold less. The bound is what calls *use*.
+//! reserves 4 cores or 1: it harvests the first and accelerates the second. It is for reports only, and it
+//! is not a lower bound: it keeps the same size while the call is idle, where a policy that supervises the
+//! call can hold less. The lower bound is what calls *use*.
 
 use windfall_core::{Allocation, CallDecision, CallPolicy, CallView, PolicyError};
 
@@ -20,7 +20,10 @@ impl CallPolicy for Oracle {
         let Some(foresight) = call.foresight else {
             return Err(PolicyError {
                 policy: self.name().to_owned(),
-                problem: format!("call {} came without foresight", call.id.0),
+                problem: format!(
+                    "call {} has no foresight; run this policy in the simulator, which provides it",
+                    call.id.0
+                ),
             });
         };
         let demand = foresight.demand;
@@ -35,7 +38,7 @@ mod tests {
     use crate::fake_platform::{FakePlatform, one_core_second, view};
 
     #[test]
-    fn it_harvests_the_rich_and_accelerates_the_poor() {
+    fn it_harvests_large_reservations_and_accelerates_small_ones() {
         for reserved in [4000, 1000] {
             let mut platform =
                 FakePlatform::new(Allocation::new(reserved, 512), Allocation::new(8000, 1024));
@@ -50,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ceiling_binds_even_the_oracle() {
+    fn the_ceiling_applies_to_the_oracle_too() {
         let mut platform = FakePlatform::new(Allocation::new(500, 64), Allocation::new(1000, 512));
         platform.knows_the_future = true;
         let call = platform.call(&mut Oracle, one_core_second());
@@ -58,9 +61,12 @@ mod tests {
     }
 
     #[test]
-    fn without_foresight_it_says_so() {
+    fn a_call_without_foresight_is_an_error() {
         let blind = view(Allocation::new(1000, 256), Allocation::new(8000, 1024));
         let problem = Oracle.size(&blind).unwrap_err();
-        assert_eq!(problem.to_string(), "policy oracle: call 0 came without foresight");
+        assert_eq!(
+            problem.to_string(),
+            "policy oracle: call 0 has no foresight; run this policy in the simulator, which provides it"
+        );
     }
 }

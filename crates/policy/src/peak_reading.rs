@@ -1,7 +1,7 @@
-//! What a finished call says about the peak it would have had with enough of everything.
+//! Estimates the peak that a finished call would have had with unlimited resources.
 //!
-//! Measured peaks are censored: a call granted 1 core never uses 1.2. Taken at face value they make a
-//! policy frugal for ever, so a peak that touched its grant counts as more than was seen:
+//! Measured peaks are censored: a call granted 1 core never uses 1.2. A policy that took them at face value
+//! would never raise a grant that is too small, so a peak that reached its grant is scaled up:
 //!
 //! ```text
 //!   granted 1.00 core, peak 0.60             counts as 0.60
@@ -13,15 +13,15 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::CallOutcome;
 
-/// How to read peaks.
+/// How measured peaks are corrected for censoring.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PeakReading {
     /// A CPU peak of at least this share of the grant is censored.
     pub censored_share: f64,
-    /// So is one of a call that was throttled for at least this share of its run.
+    /// A CPU peak is also censored if the call was throttled for at least this share of its run.
     pub throttled_share: f64,
-    /// What a censored peak is multiplied by.
+    /// Factor applied to a censored peak.
     pub censored_growth: f64,
 }
 
@@ -32,14 +32,14 @@ impl Default for PeakReading {
 }
 
 impl PeakReading {
-    /// CPU peak in cores; nothing of a killed attempt, which may have ended before its peak.
+    /// CPU peak in cores; `None` for a killed attempt, which may have ended before its peak.
     pub fn cpu_cores(&self, outcome: &CallOutcome) -> Option<f64> {
         let peak = outcome.cpu_peak_cores;
         if outcome.was_killed || !is_amount(peak) {
             return None;
         }
         let most = outcome.first_grant.cpu.max(outcome.last_grant.cpu).cores();
-        // A call that was raised on the way was throttled before, not at its peak.
+        // A call whose grant was raised while it ran was throttled before the raise, not at its peak.
         let same_throughout = outcome.first_grant.cpu == outcome.last_grant.cpu;
         let throttled = outcome.throttled.as_secs_f64();
         let was_throttled = throttled > 0.0
@@ -49,7 +49,7 @@ impl PeakReading {
         Some(if is_censored { peak * self.censored_growth } else { peak })
     }
 
-    /// Memory peak in MiB; a killed attempt counts as its limit and more.
+    /// Memory peak in MiB; for a killed attempt, its limit times the growth factor.
     pub fn memory_mib(&self, outcome: &CallOutcome) -> Option<f64> {
         let peak = outcome.memory_peak_mib;
         if outcome.was_killed {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_attempt_says_nothing_about_cpu() {
+    fn a_killed_attempt_has_no_cpu_peak() {
         assert_eq!(READING.cpu_cores(&CallOutcome { was_killed: true, ..used(0.6) }), None);
     }
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_not_a_peak() {
+    fn invalid_readings_are_not_peaks() {
         for peak in [f64::NAN, f64::INFINITY, -1.0] {
             assert_eq!(READING.cpu_cores(&used(peak)), None);
             let outcome = CallOutcome { memory_peak_mib: peak, ..used(0.5) };

@@ -1,16 +1,16 @@
-//! State per function in a dense vector: ids are places, so looking one up is an index and the order
-//! of iteration is the order of the ids.
+//! State per function in a dense vector indexed by function id, so a lookup is one index and iteration
+//! follows the order of the ids.
 
 use windfall_core::FunctionId;
 
-/// One `T` per function, made on first use.
+/// One `T` per function, created on first use.
 #[derive(Clone, Debug, Default)]
 pub struct PerFunction<T> {
     states: Vec<T>,
 }
 
 impl<T: Default> PerFunction<T> {
-    /// The state of `function`, new if it was never asked for.
+    /// Returns the state of `function`, creating it on first use.
     pub fn state(&mut self, function: FunctionId) -> &mut T {
         let place = function.index();
         if place >= self.states.len() {
@@ -19,7 +19,7 @@ impl<T: Default> PerFunction<T> {
         &mut self.states[place]
     }
 
-    /// The state of `function`, if it or a later one was ever asked for.
+    /// Returns the state of `function` if it, or one with a higher id, has been created.
     pub fn known(&self, function: FunctionId) -> Option<&T> {
         self.states.get(function.index())
     }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_made_on_first_use_and_kept() {
+    fn a_state_is_created_on_first_use_and_kept() {
         let mut counts = PerFunction::<u32>::default();
         assert_eq!(counts.known(FunctionId(3)), None);
         *counts.state(FunctionId(3)) += 2;

@@ -1,7 +1,7 @@
 //! Queueing: as many instances as an M/M/c queue needs so that few calls wait, one cold start ahead.
 //!
 //! ```text
-//!   lambda = the rate of arrivals, smoothed, where its trend takes it in cold start + one window
+//!   lambda = the smoothed arrival rate, extrapolated by one cold start + one window
 //!   a      = lambda x S + queued x S / drain          busy slots: new calls and the backlog
 //!   c      = fewest slots with Erlang C(c, a) <= share that may wait      about a + beta sqrt(a)
 //!   instances = ceil(c / concurrency)
@@ -10,9 +10,9 @@
 //! Ten calls per second of 300 ms each keep 3 slots busy. With 6 slots 9.9 % of the calls wait, with 7
 //! slots 3.8 %: at a limit of 5 % the function gets 7 instances of one call, or 1 of ten.
 //!
-//! A falling trend is believed only once the level has fallen. A function that expects less than one
-//! call within its keep-alive is wished no instance; the one it has stays for that time. Sizes stay as
-//! the user reserves them: this is the tick half of [`crate::Fixed`].
+//! A falling trend is ignored until the level itself has fallen. A function that expects less than one call
+//! within its keep-alive gets a target of zero instances; an existing one stays for that time. Sizes remain
+//! at the user's reservation, as with [`crate::Fixed`].
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{
@@ -27,7 +27,7 @@ use crate::per_function::PerFunction;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueingSettings {
-    /// The share of calls that may have to wait.
+    /// Share of calls that may have to wait.
     pub wait_share: f64,
     /// Half-life of the arrival rate, seconds.
     pub rate_half_life_seconds: f64,
@@ -35,9 +35,9 @@ pub struct QueueingSettings {
     pub trend_half_life_seconds: f64,
     /// Half-life of the mean service time, seconds.
     pub service_half_life_seconds: f64,
-    /// Within what time waiting calls are to be worked off, seconds.
+    /// Time in which the backlog of queued calls should be served, seconds.
     pub drain_seconds: f64,
-    /// How long an idle instance above the wished number stays, seconds.
+    /// Keep-alive of idle instances above the target number, seconds.
     pub keep_alive_seconds: f64,
 }
 
@@ -54,7 +54,7 @@ impl Default for QueueingSettings {
     }
 }
 
-/// What is known of one function.
+/// Traffic estimates of one function.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     rate: Holt,
@@ -69,7 +69,7 @@ pub struct Queueing {
 }
 
 impl Queueing {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: QueueingSettings) -> Self {
         Self { settings, functions: PerFunction::default() }
     }
@@ -92,7 +92,7 @@ impl Queueing {
         }
     }
 
-    /// Instances for one function; nothing while its service time is unknown.
+    /// Number of instances for one function; `None` while its service time is unknown.
     fn instances(&self, view: &FunctionView, window: Duration) -> Option<u32> {
         let settings = self.settings;
         let traffic = self.functions.known(view.function)?;
@@ -117,7 +117,7 @@ impl Policy for Queueing {
         if seen.window.is_zero() {
             return Err(PolicyError {
                 policy: self.name().to_owned(),
-                problem: "the window of the observation has no length".to_owned(),
+                problem: "the observation has a window of 0 s; it must be longer".to_owned(),
             });
         }
         let keep_alive = Duration::from_secs_f64(self.settings.keep_alive_seconds);
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn wish(policy: &mut Queueing, view: FunctionView) -> Option<f64> {
+    fn target_instances(policy: &mut Queueing, view: FunctionView) -> Option<f64> {
         let decision = policy.decide(&observation(vec![view])).unwrap();
         decision.targets.first().and_then(|target| target.instances.value())
     }
@@ -162,55 +162,55 @@ mod tests {
     fn the_worked_numbers() {
         assert!((erlang_c(6, 3.0) - 0.099).abs() < 0.001, "{}", erlang_c(6, 3.0));
         assert!((erlang_c(7, 3.0) - 0.038).abs() < 0.001, "{}", erlang_c(7, 3.0));
-        assert_eq!(wish(&mut Queueing::default(), busy(10)), Some(7.0));
+        assert_eq!(target_instances(&mut Queueing::default(), busy(10)), Some(7.0));
         let shared = FunctionView { concurrency: 10, ..busy(10) };
-        assert_eq!(wish(&mut Queueing::default(), shared), Some(1.0));
+        assert_eq!(target_instances(&mut Queueing::default(), shared), Some(1.0));
     }
 
     #[test]
-    fn a_rising_rate_is_met_one_cold_start_ahead() {
+    fn a_rising_rate_is_anticipated_by_one_cold_start() {
         let (mut near, mut far) = (Queueing::default(), Queueing::default());
         let slow_start = |rate| FunctionView { cold_start: Duration::from_secs(20), ..busy(rate) };
         let (mut now, mut ahead) = (None, None);
         for rate in (10..60).step_by(2) {
-            now = wish(&mut near, busy(rate));
-            ahead = wish(&mut far, slow_start(rate));
+            now = target_instances(&mut near, busy(rate));
+            ahead = target_instances(&mut far, slow_start(rate));
         }
         assert!(ahead > now, "{ahead:?} {now:?}");
     }
 
     #[test]
-    fn waiting_calls_are_worked_off() {
+    fn queued_calls_add_to_the_load() {
         let mut policy = Queueing::default();
-        let calm = wish(&mut policy.clone(), busy(10));
+        let calm = target_instances(&mut policy.clone(), busy(10));
         // 100 waiting calls of 0.3 s in 10 s keep 3 more slots busy.
-        let swamped = wish(&mut policy, FunctionView { queued: 100, ..busy(10) });
+        let swamped = target_instances(&mut policy, FunctionView { queued: 100, ..busy(10) });
         assert_eq!((calm, swamped), (Some(7.0), Some(f64::from(servers_for(6.0, 0.05)))));
     }
 
     #[test]
-    fn a_function_that_falls_silent_ends_without_instances() {
+    fn a_function_without_calls_scales_to_zero() {
         let mut policy = Queueing::default();
-        let first = wish(&mut policy, busy(10));
-        let wishes: Vec<_> = (0..120).map(|_| wish(&mut policy, busy(0))).collect();
-        assert!(wishes[0] <= first && wishes[0] > Some(0.0));
-        assert_eq!(wishes.last(), Some(&Some(0.0)));
+        let first = target_instances(&mut policy, busy(10));
+        let targets: Vec<_> = (0..120).map(|_| target_instances(&mut policy, busy(0))).collect();
+        assert!(targets[0] <= first && targets[0] > Some(0.0));
+        assert_eq!(targets.last(), Some(&Some(0.0)));
     }
 
     #[test]
-    fn nothing_is_wished_before_a_call_has_ended() {
+    fn there_is_no_target_before_a_call_has_ended() {
         let unknown = FunctionView { arrivals: 5, mean_run: None, ..function(0) };
-        assert_eq!(wish(&mut Queueing::default(), unknown), None);
+        assert_eq!(target_instances(&mut Queueing::default(), unknown), None);
     }
 
     #[test]
-    fn an_observation_of_no_time_is_refused() {
+    fn an_observation_with_an_empty_window_is_an_error() {
         let seen = Observation { window: Duration::ZERO, ..observation(vec![busy(10)]) };
         assert!(Queueing::default().decide(&seen).is_err());
     }
 
     #[test]
-    fn extremes_are_numbers() {
+    fn extreme_observations_give_finite_targets() {
         let flood = FunctionView {
             arrivals: u32::MAX,
             queued: u32::MAX,
@@ -218,7 +218,7 @@ mod tests {
             mean_run: Some(Duration::MAX),
             ..function(0)
         };
-        let wish = wish(&mut Queueing::default(), flood).unwrap();
-        assert!(wish.is_finite() && wish > 0.0);
+        let instances = target_instances(&mut Queueing::default(), flood).unwrap();
+        assert!(instances.is_finite() && instances > 0.0);
     }
 }

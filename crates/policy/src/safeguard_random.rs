@@ -1,12 +1,12 @@
-//! Safeguard-random: FaaSRM's safeguard with a coin where the network would be.
+//! Safeguard-random: FaaSRM's safeguard with a uniform random choice in place of the network.
 //!
 //! ```text
 //!   u uniform in [0, 1)     size = low + u x (high - low)     per resource, range from PeakRange
 //! ```
 //!
 //! A range of 1.3 to 4 cores and a draw of 0.5 give 2.65 cores. In the published simulation this scores
-//! 0.760, the same as the trained agent (0.76): a learned policy behind this safeguard that does not
-//! beat it has shown nothing.
+//! 0.760, the same as the trained agent (0.76): it is the baseline for a learned policy behind this
+//! safeguard.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
@@ -22,7 +22,7 @@ pub struct SafeguardRandom {
 }
 
 impl SafeguardRandom {
-    /// A policy that draws from the stream `policy/safeguard-random` of `seed`.
+    /// Creates a policy that draws from the stream `policy/safeguard-random` of `seed`.
     pub fn new(settings: PeakSettings, seed: Seed) -> Self {
         let generator = seed.stream("policy/safeguard-random").generator();
         Self { ranges: PeakRange::new(settings), generator }
@@ -30,7 +30,7 @@ impl SafeguardRandom {
 
     /// Uniform between `low` and `high`.
     fn pick(&mut self, low: f64, high: f64) -> f64 {
-        // The upper 53 bits are a uniform number in [0, 1) to the last place.
+        // The upper 53 bits give a uniform number in [0, 1) at full f64 precision.
         let u = (self.generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         low + u * (high - low)
     }
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn the_first_call_gets_the_users_size() {
-        let wish = policy(1).size(&view(USER, CEILING)).unwrap();
-        assert_eq!((wish.cpu_cores, wish.memory_mib), (4.0, 512.0));
+        let decision = policy(1).size(&view(USER, CEILING)).unwrap();
+        assert_eq!((decision.cpu_cores, decision.memory_mib), (4.0, 512.0));
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_everything() {
+    fn the_seed_determines_every_decision() {
         let run = |seed| {
             let mut platform = FakePlatform::new(USER, CEILING);
             let mut random = policy(seed);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_function_is_never_harmed() {
+    fn a_steady_function_is_never_slowed_down_or_killed() {
         let mut platform = FakePlatform::new(USER, CEILING);
         let mut random = policy(3);
         for _ in 0..10 {

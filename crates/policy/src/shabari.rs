@@ -1,16 +1,17 @@
-//! Shabari: the size is decided when the input is seen, by one cost-sensitive classifier for CPU and one for
-//! memory per function.
+//! Shabari: sizes each call by its input, with one cost-sensitive classifier for CPU and one for memory per
+//! function.
 //!
 //! ```text
 //!   classes   CPU 0.125 x 2^(k/4) cores, k = 0..24      memory 32 x 2^(k/4) MiB, k = 0..40
-//!   cost      right class 0;  each class above: 1 (unused);  each class below: `under`, for CPU scaled by how
-//!             late the call was (slack to its objective)
+//!   cost      right class 0;  each class above: 1 (unused);  each class below: `under`, for CPU scaled by
+//!             1 + the throttled share of the run
 //! ```
 //!
-//! Reserved 4 cores, the classifier finds 1.19 cores cheapest for this input: it gets 1.19 cores. It was
-//! throttled for a tenth of its run: the right class was one above at least, and being below cost more.
+//! Reserved 4 cores, the classifier predicts the lowest cost at 1.19 cores for this input: the call gets 1.19
+//! cores. If it was throttled for a tenth of its run, the right class was at least one higher, and each class
+//! below it costs 1.1 x `under`.
 //!
-//! The user's size is granted until a classifier has seen enough calls.
+//! Calls get the user's size until a classifier has seen enough of them.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId, PolicyError};
@@ -29,15 +30,15 @@ const PER_DOUBLING: f64 = 4.0;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ShabariSettings {
-    /// Calls at the user's CPU before its classifier is believed.
+    /// Calls at the user's CPU before the CPU classifier is used.
     pub cpu_warm_calls: u32,
-    /// Calls at the user's memory before its classifier is believed.
+    /// Calls at the user's memory before the memory classifier is used.
     pub memory_warm_calls: u32,
-    /// What a class too low costs, in classes too high, for CPU.
+    /// Cost of one CPU class too low, relative to one class too high.
     pub cpu_under: f64,
-    /// The same for memory, where too low is a kill.
+    /// Cost of one memory class too low, where the call is killed, relative to one class too high.
     pub memory_under: f64,
-    /// Weight that old calls keep with every new one.
+    /// Factor by which each new call reduces the weight of earlier ones.
     pub forgetting: f64,
 }
 
@@ -57,7 +58,7 @@ impl Default for ShabariSettings {
 struct Agents {
     cpu: CostClassifier,
     memory: CostClassifier,
-    /// Memory that a killed call has shown to be too little, as a class.
+    /// Lowest memory class that is still possible after killed calls.
     memory_floor: usize,
 }
 
@@ -69,7 +70,7 @@ pub struct Shabari {
 }
 
 impl Shabari {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: ShabariSettings) -> Self {
         Self { settings, functions: PerFunction::default() }
     }
@@ -98,7 +99,7 @@ fn log_input(input: Option<f32>) -> Option<f64> {
     input.map(f64::from).filter(|input| *input > 0.0 && input.is_finite()).map(f64::ln)
 }
 
-/// Cost of every class when `right` was the right one.
+/// Cost of every class if `right` was the right one.
 fn cost(right: usize, under: f64) -> impl Fn(usize) -> f64 {
     move |class| {
         let off = class as f64 - right as f64;
@@ -145,8 +146,8 @@ impl CallPolicy for Shabari {
             let grant = outcome.last_grant.cpu.cores();
             let mut right = class_of(peak, LEAST_CORES, CPU_CLASSES);
             if late > 0.01 {
-                // It used all it had and ran late for it: at least one class more, two if it was late
-                // most of the time.
+                // The call was throttled: at least one class more, two if it was throttled for more than
+                // half of its run.
                 let held = class_of(grant, LEAST_CORES, CPU_CLASSES);
                 right = (right.max(held) + 1 + usize::from(late > 0.5)).min(CPU_CLASSES - 1);
             }

@@ -1,19 +1,18 @@
-//! Windfall scaling: price the level, not the function, and let the hazard decide.
+//! Windfall scaling: decides per level of concurrency, by the hazard of its next use and the price of memory.
 //!
 //! ```text
 //!   presence ─► levels ─► gaps ─► hazard (own gaps + pooled prior) ─► hold | release | start ahead
-//!                                     price of a MiB-second in felt waits ─┤        │
+//!                                price of a MiB-second in weighted waits ──┤        │
 //!   busy functions: what arrivals find above the mean ─► headroom ─────────┘        ├─► instances
 //!                                                            └──────────────────────┘
-//!   full pool: shadow price up, least hazard per MiB goes first
+//!   full pool: the shadow price rises, the lowest hazard per MiB is evicted first
 //! ```
 //!
-//! The only dial is the price of a MiB-second in felt waits. At 3e-5 an idle instance of 100 MiB may stand
-//! for 333 s to spare one felt wait. What each part does is told in its own file; calls that find no place
-//! start an instance whatever was decided here, so that a wrong forecast costs a cold start and no more.
+//! The only parameter to tune is the price of a MiB-second in weighted waits. At 3e-5 an idle instance of 100 MiB may be
+//! held for 333 s to avoid one weighted wait. Each part is documented in its own file. A call that finds no free
+//! slot starts an instance regardless of the plan, so a wrong forecast costs at most a cold start.
 
 mod blend;
-mod felt;
 mod gap_bins;
 mod gap_history;
 mod gap_prior;
@@ -25,6 +24,7 @@ mod level_plan;
 mod prior_fit;
 mod scaled_function;
 mod shadow_price;
+mod weighted_wait;
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{
@@ -48,28 +48,28 @@ pub use self::shadow_price::ShadowLaw;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WindfallScalingSettings {
-    /// Price of a MiB-second in felt waits: the dial between waiting and holding.
+    /// Price of a MiB-second in weighted waits: the trade-off between waiting and holding.
     pub price: f64,
-    /// How much more a wait for the first instance of a rarely called function counts: (1 + 60 / calls per hour) to
-    /// this power.
+    /// Exponent of the extra weight (1 + 60 / calls per hour) on waits for the first instance of a rarely called
+    /// function.
     pub fairness: f64,
-    /// Seconds of holding that a start is charged with, for the CPU it takes and the churn it is.
+    /// Cost of a start in seconds of holding, for its CPU and the churn it causes.
     pub start_charge_seconds: f64,
-    /// The same for busy functions, whose starts are few beside their calls.
+    /// Cost of a start in seconds of holding for busy functions, which start rarely in relation to their calls.
     pub busy_start_charge_seconds: f64,
-    /// Price in felt waits of a core-second that a start takes, where calls are sized one by one and all functions
-    /// share the cores of a node.
+    /// Price in weighted waits of a core-second used by a start, with per-call sizing, where all functions share the
+    /// cores of a node.
     pub core_price: f64,
-    /// Gaps that the pooled prior weighs as much as; each level learns whether it is a fifth of that or four times.
+    /// Weight of the pooled prior, in gaps; each level learns whether to use a fifth, all or four times of it.
     pub prior_gaps: f64,
-    /// How the price follows a pool that is full.
+    /// How the price reacts to a full pool.
     pub shadow: ShadowLaw,
-    /// Keep-alive while gaps are unknown or time has jumped, seconds.
+    /// Keep-alive while gaps are unknown or after the clock has jumped, seconds.
     pub fallback_keep_alive_seconds: f64,
 }
 
 impl Default for WindfallScalingSettings {
-    /// Fairness, charges, the price of cores and the weight of the prior are fitted on training functions alone: see
+    /// Fairness, charges, the price of cores and the weight of the prior are fitted on training functions only: see
     /// `experiments/scaling_frontier`.
     fn default() -> Self {
         Self {
@@ -85,10 +85,10 @@ impl Default for WindfallScalingSettings {
     }
 }
 
-/// A window longer than this, or a clock that goes back, is a jump.
+/// A window longer than this, or a clock that goes back, counts as a jump.
 const LONGEST_WINDOW: Duration = Duration::from_secs(60);
 
-/// What the platform last accepted for a function.
+/// The settings of a function that the platform accepted last.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Standing {
     instances: Option<u32>,
@@ -97,7 +97,7 @@ struct Standing {
     plan: PlanId,
 }
 
-/// Instances by the hazard of their next use and the price of memory.
+/// Chooses instance counts by the hazard of their next use and the price of memory.
 #[derive(Clone, Debug)]
 pub struct WindfallScaling {
     settings: WindfallScalingSettings,
@@ -107,8 +107,8 @@ pub struct WindfallScaling {
     standing: PerFunction<Standing>,
     shadow: ShadowPrice,
     last: Option<Timestamp>,
-    /// Until when keep-alive alone decides, because time has jumped.
-    rests_until: Timestamp,
+    /// Until when only keep-alive applies, because the clock has jumped.
+    falls_back_until: Timestamp,
 }
 
 impl Default for WindfallScaling {
@@ -118,7 +118,7 @@ impl Default for WindfallScaling {
 }
 
 impl WindfallScaling {
-    /// A policy that has seen nothing but what its prior was fitted on.
+    /// Creates a policy that knows only its fitted prior.
     pub fn new(settings: WindfallScalingSettings) -> Self {
         Self {
             settings,
@@ -128,11 +128,11 @@ impl WindfallScaling {
             standing: PerFunction::default(),
             shadow: ShadowPrice::new(settings.shadow),
             last: None,
-            rests_until: Timestamp::ZERO,
+            falls_back_until: Timestamp::ZERO,
         }
     }
 
-    /// Bytes that the functions seen so far take, the shared tables left out.
+    /// Memory used by the state of all functions seen so far, in bytes, without the shared tables.
     pub fn bytes_of_functions(&self, functions: u32) -> usize {
         let known =
             (0..functions).filter_map(|id| self.functions.known(windfall_core::FunctionId(id)));
@@ -140,15 +140,15 @@ impl WindfallScaling {
         known.map(|function| each + function.heap_bytes()).sum()
     }
 
-    /// Bytes of the tables that all functions share.
+    /// Memory used by the tables that all functions share, in bytes.
     pub fn shared_bytes(&self) -> usize {
         self.prior.heap_bytes()
     }
 
-    /// Whether time has jumped since the last tick; then all clocks are broken off.
-    fn jumps(&mut self, seen: &Observation) -> bool {
+    /// Checks whether the clock has jumped since the last tick. If so, discards all running gaps.
+    fn detect_jump(&mut self, seen: &Observation) {
         let last = self.last.replace(seen.now);
-        let Some(last) = last else { return false };
+        let Some(last) = last else { return };
         let jumped = seen.now < last
             || seen.now.since(last) > LONGEST_WINDOW
             || seen.window > LONGEST_WINDOW
@@ -157,13 +157,12 @@ impl WindfallScaling {
             for view in &seen.functions {
                 self.functions.state(view.function).break_off();
             }
-            let rest = Duration::from_secs_f64(self.settings.fallback_keep_alive_seconds);
-            self.rests_until = seen.now + rest;
+            let fallback = Duration::from_secs_f64(self.settings.fallback_keep_alive_seconds);
+            self.falls_back_until = seen.now + fallback;
         }
-        jumped
     }
 
-    /// Keep-alive and nothing else, for a function whose gaps are not known.
+    /// Target with keep-alive only, for a function whose gaps are unknown.
     fn fall_back(&mut self, view: &FunctionView, why: &str) -> Option<Target> {
         let keep_alive = Duration::from_secs_f64(self.settings.fallback_keep_alive_seconds);
         let standing = *self.standing.state(view.function);
@@ -189,34 +188,35 @@ impl WindfallScaling {
         };
         let function = self.functions.state(view.function);
         function.follow(view, &shared);
-        if !function.is_told {
-            return self.fall_back(view, "the platform does not tell when calls come");
+        if !function.arrivals_known {
+            return self.fall_back(view, "the platform does not report when calls arrive");
         }
-        if seen.now < self.rests_until {
+        if seen.now < self.falls_back_until {
             return self.fall_back(view, "time has jumped");
         }
         let want = function.want(view, &mut shared);
         let standing = *self.standing.state(view.function);
         let have = (view.ready + view.starting).get();
-        let wish = want.instances as u32;
+        let instances = want.instances as u32;
         let worth = (self.shadow.is_tight() && have > 0)
             .then(|| worth(function, have as usize - 1, view, &mut shared));
-        // Between two ticks idle instances stay: the next tick decides.
+        // Idle instances stay until the next tick, which decides again.
         let keep_alive = seen.window;
-        let is_new = standing.keep_alive != Some(keep_alive) || standing.instances != Some(wish);
-        let lacks = have < wish;
+        let is_new =
+            standing.keep_alive != Some(keep_alive) || standing.instances != Some(instances);
+        let lacks = have < instances;
         if !is_new && !lacks && worth.is_none() {
             return None;
         }
         let why = if is_new || lacks {
             let level = want.instances.max(have as usize).saturating_sub(1);
             let reasons = function.reasons(level, view, &mut shared);
-            told(want, have, reasons, function.is_known())
+            describe(want, have, reasons, function.is_known())
         } else {
             String::new()
         };
         Some(Target {
-            instances: Setting::Set(f64::from(wish)),
+            instances: Setting::Set(f64::from(instances)),
             keep_alive: Setting::Set(keep_alive),
             worth: worth.map_or(Setting::Keep, Setting::Set),
             why,
@@ -225,7 +225,7 @@ impl WindfallScaling {
     }
 }
 
-/// What the idle instance of `level` is worth per MiB: the felt waits it spares per second.
+/// Worth per MiB of the idle instance of `level`: the weighted waits it avoids per second.
 fn worth(
     function: &ScaledFunction,
     level: usize,
@@ -239,20 +239,20 @@ fn worth(
     (spared / view.idle_size().memory.mib().max(1.0)).clamp(0.0, 1e6)
 }
 
-/// The decision in one phrase: gap, hazard, price, and what it saves. Where calls need the instance at this
-/// moment there is no gap to tell of.
-fn told(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> String {
+/// Describes the decision for the journal: gap, hazard, price and savings. The gap is left out if calls need
+/// the instance right now.
+fn describe(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> String {
     if !is_known {
         return "never called".to_owned();
     }
     let Want { instances, needed, headroom } = want;
-    let deed = match instances.cmp(&(have as usize)) {
+    let action = match instances.cmp(&(have as usize)) {
         std::cmp::Ordering::Less => "release",
         std::cmp::Ordering::Equal => "hold",
         std::cmp::Ordering::Greater if instances <= needed => "start for calls that are there",
         std::cmp::Ordering::Greater => "start ahead",
     };
-    let mut text = format!("{deed}: {needed} needed, {have} there");
+    let mut text = format!("{action}: {needed} needed, {have} there");
     if headroom > 0 {
         text += &format!(", {headroom} for what arrivals find above the mean");
     }
@@ -263,7 +263,7 @@ fn told(want: Want, have: u32, reasons: Option<Reasons>, is_known: bool) -> Stri
         let spared = hazard * f64::from(costs.miss - costs.start) - f64::from(costs.hold);
         text += &format!(
             "; level {level} {age:.1} s into its gap, {gap}, hazard {hazard:.4}/s, holding costs {:.5}/s, \
-             a miss {:.2}, a start {:.3}; one more second saves {spared:.5} felt waits",
+             a miss {:.2}, a start {:.3}; one more second saves {spared:.5} weighted waits",
             costs.hold, costs.miss, costs.start
         );
     }
@@ -283,10 +283,10 @@ impl Policy for WindfallScaling {
         if seen.window.is_zero() {
             return Err(PolicyError {
                 policy: self.name().to_owned(),
-                problem: "the window of the observation has no length".to_owned(),
+                problem: "the observation has a window of 0 s; it must be longer".to_owned(),
             });
         }
-        self.jumps(seen);
+        self.detect_jump(seen);
         self.shadow.follow(seen);
         let mut targets = Vec::new();
         for view in &seen.functions {
@@ -300,7 +300,8 @@ impl Policy for WindfallScaling {
         Ok(Decision { targets, reason })
     }
 
-    /// What counts is what the platform accepted and did not fail to do; anything else is asked for again.
+    /// Records the targets that the platform accepted. A target that a safeguard removed, the platform refused or that failed
+    /// later is proposed again.
     fn feedback(&mut self, tick: &TickRecord) {
         for settled in tick.observation.settled.iter().filter(|one| one.has_failed()) {
             let standing = self.standing.state(settled.function);

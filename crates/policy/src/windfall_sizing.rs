@@ -1,25 +1,25 @@
-//! Windfall's own sizing: start a call at a calibrated quantile, watch it, take what it does not use, give
-//! it back the moment it is missed.
+//! Windfall's own sizing: start a call at a calibrated quantile, supervise it, reclaim what it does not use,
+//! and restore it as soon as the call is throttled.
 //!
 //! ```text
 //!   START   cpu    = Q_.99(peak | input) x experience x (1 + margin)     above the reservation: on loan
 //!           memory = Q_.999(peak | input) x 1.15                         at most the reservation
 //!   LOOK    idle                      ->  the floor
 //!           use settled at u ± e      ->  1.01 u + 2 e
-//!           wants more than it has    ->  what was taken comes back (the slack budget sees to it),
-//!                                         and beyond the reservation a loan, while nobody waits
+//!           throttled                 ->  the slack budget restores what was reclaimed; above the
+//!                                         reservation a loan, while no call is queued
 //!   END     learn the peaks; a call that lost time at its first size widens the margin
 //! ```
 //!
-//! How deep a trim may go and how soon the next look must come is not decided here but by the slack budget
-//! behind the policy, which knows what the call has lost so far and lets no wish cost more than a small
-//! share of the time it has run. So everything in this policy, learned or not, can be wrong about a call
-//! and the call still keeps its promise.
+//! The depth of a trim and the time of the next look are decided by the slack budget behind the policy. It
+//! tracks how much time the call has lost and limits each decision so that the loss stays a small share of
+//! the time the call has run. So even if every estimate of this policy is wrong for a call, its slowdown
+//! stays bounded.
 //!
-//! Worked: reserved 2 cores, Q_.99 is 1.3, margin 5 %. It starts with 1.365 cores. After 40 ms it has used
-//! nothing: the wish is 0.05 cores; its function never ran shorter than 2 s, so 16 ms may be lost, and the
-//! budget allows it all if the next look comes after 16 ms. It wakes up, is throttled, and has 1.365 cores
-//! back at that look. Two windows of 1.0 cores later it holds 1.06, then 1.03.
+//! Worked example: reserved 2 cores, Q_.99 is 1.3, margin 5 %. The call starts with 1.365 cores. After 40 ms it
+//! has used none, so the decision is 0.05 cores. Its function never ran shorter than 2 s, so 16 ms may be lost,
+//! and the budget allows the full trim if the next look comes after 16 ms. The call becomes active, is throttled,
+//! and has 1.365 cores back at that look. Two windows of 1.0 cores later it holds 1.06, then 1.03.
 
 mod conditional_quantile;
 mod experience;
@@ -36,7 +36,7 @@ use windfall_core::{
     PolicyError, RunningCall,
 };
 
-pub use settings::{SlackDials, WindfallSizingSettings};
+pub use settings::{SlackParameters, WindfallSizingSettings};
 
 use self::conditional_quantile::log_input;
 use self::experience::Experience;
@@ -44,14 +44,14 @@ use self::function_profile::FunctionProfile;
 use self::watched_call::WatchedCall;
 use crate::per_function::PerFunction;
 
-/// A trim or a raise smaller than this share is not worth a change.
-const WORTH_IT: f64 = 0.03;
-/// A peak that touched its limit counts for this much more than was seen.
+/// Smallest relative trim that is worth a change.
+const MIN_TRIM: f64 = 0.03;
+/// Factor applied to a peak that reached its limit.
 const CENSORED_GROWTH: f64 = 1.25;
-/// The shortest of a hundred runs is what a call can be trusted to last.
+/// Quantile of run times that a call is expected to last at least: the shortest of a hundred.
 const RUN_QUANTILE: f64 = 0.01;
 
-/// The product's default policy for single calls.
+/// The default policy for per-call sizing.
 #[derive(Clone, Debug)]
 pub struct WindfallSizing {
     settings: WindfallSizingSettings,
@@ -68,7 +68,7 @@ impl Default for WindfallSizing {
 }
 
 impl WindfallSizing {
-    /// A policy that has seen nothing yet.
+    /// Creates a policy without history.
     pub fn new(settings: WindfallSizingSettings) -> Self {
         Self {
             settings,
@@ -88,7 +88,7 @@ impl WindfallSizing {
         log_input(input).filter(|_| self.settings.uses_input)
     }
 
-    /// Cores and MiB that a call on this input is expected to need, and how long it runs at least.
+    /// Predicts cores, MiB and minimum run time of a call on this input.
     fn predict(&mut self, function: FunctionId, input: Option<f32>) -> Option<Prediction> {
         let (settings, x) = (self.settings, self.visible(input));
         let (cpu_pool, memory_pool) = (&self.cpu_experience, &self.memory_experience);
@@ -109,7 +109,7 @@ impl WindfallSizing {
         })
     }
 
-    /// The first look comes early where a call is known to last: what it may lose pays for it.
+    /// Delay until the first look: the time that the call may lose in its shortest run, within the limits.
     fn first_look(&self, shortest: f64) -> Duration {
         let settings = &self.settings;
         let affordable = settings.slack.beta * shortest * 1e3;
@@ -123,7 +123,7 @@ impl WindfallSizing {
         millis(grown.clamp(settings.shortest_look_millis, settings.longest_look_millis))
     }
 
-    /// What a call that has all it wants should hold from now on, cores.
+    /// CPU that a call without throttling should hold from now on, in cores, and why.
     fn trimmed(&self, call: &WatchedCall, grant: f64) -> (f64, &'static str) {
         let settings = &self.settings;
         let level = &call.level;
@@ -142,37 +142,37 @@ impl WindfallSizing {
         }
     }
 
-    fn cpu_wish(&mut self, running: &RunningCall) -> (f64, &'static str) {
+    fn propose_cpu(&mut self, running: &RunningCall) -> (f64, &'static str) {
         let settings = self.settings;
         let (grant, user) = (running.grant.cpu.cores(), running.reservation.cpu.cores());
         let mut call =
             self.calls.get(&running.id).copied().unwrap_or_else(|| WatchedCall::new(running));
-        let is_saturated = call.see(running);
+        let is_saturated = call.record(running);
         let is_queued = running.waiting > 0;
-        let (wish, why) = if is_saturated && grant < user {
+        let (cores, why) = if is_saturated && grant < user {
             (grant, "wants more than it has")
         } else if is_saturated && settings.lends && !is_queued {
             (1.5 * grant, "borrows")
         } else if is_saturated || !settings.trims_cpu {
             (if is_queued { grant.min(user) } else { grant }, "as it is")
         } else {
-            let (wish, why) = self.trimmed(&call, grant);
+            let (cores, why) = self.trimmed(&call, grant);
             let most = if is_queued { grant.min(user) } else { grant };
-            if wish < (1.0 - WORTH_IT) * grant { (wish, why) } else { (most, "as it is") }
+            if cores < (1.0 - MIN_TRIM) * grant { (cores, why) } else { (most, "as it is") }
         };
-        call.was_trimmed |= wish < grant;
+        call.was_trimmed |= cores < grant;
         self.calls.insert(running.id, call);
-        (wish.min(running.ceiling.cpu.cores()), why)
+        (cores.min(running.ceiling.cpu.cores()), why)
     }
 
-    fn memory_wish(&mut self, running: &RunningCall) -> f64 {
+    fn propose_memory(&mut self, running: &RunningCall) -> f64 {
         let settings = self.settings;
         let (grant, used) = (running.grant.memory.mib(), running.sensed.memory_mib);
         let jump = self.function(running.function).largest_jump();
         match jump.filter(|_| settings.trims_memory) {
             Some(jump) => {
                 let enough = used * (1.08 * jump + 0.02);
-                if enough < (1.0 - WORTH_IT) * grant {
+                if enough < (1.0 - MIN_TRIM) * grant {
                     enough.max(settings.floor_memory_mib)
                 } else {
                     grant
@@ -182,22 +182,22 @@ impl WindfallSizing {
         }
     }
 
-    /// The peak a call would have had with enough CPU, cores, and the share of its run it lost at its
-    /// first size.
+    /// Estimates the peak that the call would have had with enough CPU, in cores, and the share of its run that
+    /// it lost at its first size.
     fn read_cpu(&self, outcome: &CallOutcome, watched: Option<&WatchedCall>) -> (f64, f64) {
         let run = outcome.run().as_secs_f64().max(1e-9);
         let peak = outcome.cpu_peak_cores;
-        let told = watched.map_or(0.0, |call| call.throttled);
-        let untold = (outcome.throttled.as_secs_f64() - told).max(0.0);
+        let sampled = watched.map_or(0.0, |call| call.throttled);
+        let unsampled = (outcome.throttled.as_secs_f64() - sampled).max(0.0);
         let mut throttled_at = watched.map_or(0.0, |call| call.throttled_at);
-        if untold > 0.01 * run {
+        if unsampled > 0.01 * run {
             throttled_at = throttled_at.max(outcome.last_grant.cpu.cores());
         }
         let is_censored = throttled_at > 0.0 && throttled_at >= 0.97 * peak;
         let need = if is_censored { peak * CENSORED_GROWTH } else { peak };
         let (first, throttled) = match watched {
             Some(call) => (call.first, call.throttled_first),
-            None => (outcome.first_grant.cpu.cores(), untold),
+            None => (outcome.first_grant.cpu.cores(), unsampled),
         };
         let missed = (1.0 - first / need.max(1e-9)).max(0.0);
         let below_user = first < outcome.reservation.cpu.cores();
@@ -205,11 +205,11 @@ impl WindfallSizing {
     }
 }
 
-/// What a call is expected to need.
+/// Predicted needs of a call.
 struct Prediction {
     cpu: f64,
     memory: f64,
-    /// Seconds it runs at least.
+    /// Minimum run time, seconds.
     shortest: f64,
     is_warm: bool,
 }
@@ -229,8 +229,8 @@ impl CallPolicy for WindfallSizing {
         let shortest = prediction.as_ref().map_or(0.0, |known| known.shortest);
         let look_after = Some(self.first_look(shortest));
         let Some(prediction) = prediction.filter(|known| known.is_warm) else {
-            let wish = CallDecision::exactly(call.reservation, "too few calls seen");
-            return Ok(CallDecision { look_after, beyond: Beyond::HarvestPool, ..wish });
+            let at_user_size = CallDecision::exactly(call.reservation, "too few calls seen");
+            return Ok(CallDecision { look_after, beyond: Beyond::HarvestPool, ..at_user_size });
         };
         let user = call.reservation;
         let may_borrow = settings.lends && call.waiting == 0;
@@ -247,8 +247,8 @@ impl CallPolicy for WindfallSizing {
     }
 
     fn supervise(&mut self, running: &RunningCall) -> Result<CallDecision, PolicyError> {
-        let (cpu_cores, why) = self.cpu_wish(running);
-        let memory_mib = self.memory_wish(running);
+        let (cpu_cores, why) = self.propose_cpu(running);
+        let memory_mib = self.propose_memory(running);
         Ok(CallDecision {
             cpu_cores,
             cpu_ceiling: CpuCeiling::AtGrant,
@@ -288,7 +288,7 @@ impl CallPolicy for WindfallSizing {
             known.calibrate(lost);
         }
         if let Some(call) = watched {
-            known.note_jump(call.jump);
+            known.record_jump(call.jump);
         }
         if let Some(quantile) = raw_cpu {
             self.cpu_experience.learn(age, quantile, cpu);

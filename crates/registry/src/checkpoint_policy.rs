@@ -1,15 +1,15 @@
-//! Checkpoints as policies: a file that ends in `.safetensors` can stand wherever a policy's name can.
+//! Checkpoints as policies: the path of a `.safetensors` file is accepted wherever a policy's name is.
 //!
 //! ```text
 //!   policies/night.safetensors ─► header ─► kind ─► KINDS ─► the policy with its safeguards
 //! ```
 //!
-//! The kind is the id of what the policy was trained in, from the file's header. A file that is damaged,
-//! foreign, of an unknown kind or of another version of a known one is refused with the reason before
-//! anything runs. What a policy from a file says at run time is trusted no more than any other's: an
-//! error or a number that is none gives that call the user's size.
+//! The kind is the id of the environment that the policy was trained in, from the file's header. A file that is
+//! damaged, not a checkpoint, of an unknown kind or of another version of a known one is rejected with the reason
+//! before anything runs. A policy from a file gets no special trust at run time: after an error or a NaN the call
+//! runs at the user's size.
 //!
-//! A new kind is one entry in [`KINDS`]: the id that its trainer writes into the header, and how to build
+//! A new kind is one entry in [`KINDS`]: the id that its trainer writes into the header, and a function that builds
 //! the policy from the tensors.
 
 use std::path::Path;
@@ -25,16 +25,16 @@ use crate::entries::{Assembled, sizes_calls, windfall};
 
 /// A kind of checkpoint that can be run.
 pub struct CheckpointKind {
-    /// The id of what it was trained in, as its header has it.
+    /// Id of the environment it was trained in, as in the file's header.
     pub id: &'static str,
-    /// One line for lists.
+    /// One-line summary for lists.
     pub summary: &'static str,
-    /// Whether it sizes single calls, which needs a platform where calls do not share instances.
+    /// Whether it sizes each call, which requires a platform where calls do not share instances.
     pub sizes_calls: bool,
     build: fn(&Checkpoint, Seed) -> Result<Assembled, CheckpointError>,
 }
 
-/// All kinds.
+/// All kinds of checkpoints.
 pub const KINDS: &[CheckpointKind] = &[
     CheckpointKind {
         id: sizing::KIND,
@@ -44,13 +44,13 @@ pub const KINDS: &[CheckpointKind] = &[
     },
     CheckpointKind {
         id: windfall_dials::KIND,
-        summary: "dials of `windfall`, set by training",
+        summary: "parameters of `windfall`, set by training",
         sizes_calls: true,
         build: |checkpoint, _| windfall_dials::settings_from(checkpoint).map(windfall),
     },
 ];
 
-/// FaaSRM's agent with the safeguard that belongs to it.
+/// Wraps FaaSRM's agent with its safeguard.
 pub fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
     Assembled {
         call_safeguards: vec![Box::new(Faasrm::new(PeakSettings::default()))],
@@ -58,19 +58,19 @@ pub fn behind_its_safeguard(agent: FaasrmSizing) -> Assembled {
     }
 }
 
-/// The agent as trained by `windfall reproduce faasrm` on the training half of the 500-function trace, so that
-/// the name `faasrm` stands for the same weights everywhere.
+/// The agent as trained by `windfall reproduce faasrm` on the training half of the 500-function trace. It is built
+/// in, so that the name `faasrm` refers to the same weights everywhere.
 pub(crate) fn trained_faasrm() -> Result<Assembled, CheckpointError> {
     let checkpoint = Checkpoint::from_bytes(include_bytes!("../params/faasrm.safetensors"))?;
     FaasrmSizing::from_checkpoint(&checkpoint).map(behind_its_safeguard)
 }
 
-/// Whether `policy` is a file rather than a name.
+/// Whether `policy` is the path of a checkpoint rather than a name.
 pub fn is_checkpoint(policy: &str) -> bool {
     Path::new(policy).extension().is_some_and(|extension| extension == "safetensors")
 }
 
-/// What tables, journals and reports call `policy`: a file goes by its name without its folders.
+/// Label of `policy` in tables, journals and reports: for a file, its name without directories.
 pub fn label(policy: &str) -> &str {
     let file = Path::new(policy).file_name().and_then(|name| name.to_str());
     if is_checkpoint(policy) { file.unwrap_or(policy) } else { policy }
@@ -78,14 +78,18 @@ pub fn label(policy: &str) -> &str {
 
 /// A checkpoint whose kind is known, read but not yet built.
 pub struct OpenedCheckpoint {
-    /// What it is.
+    /// Its kind.
     pub kind: &'static CheckpointKind,
     checkpoint: Checkpoint,
 }
 
-/// Reads the checkpoint at `path` and finds its kind.
+/// Reads the checkpoint at `path` and looks up its kind.
 pub fn open(path: &str) -> Result<OpenedCheckpoint, CheckpointError> {
-    let checkpoint = Checkpoint::open(Path::new(path))?;
+    of_known_kind(Checkpoint::open(Path::new(path))?)
+}
+
+/// The checkpoint with its kind, if that is a known one.
+pub fn of_known_kind(checkpoint: Checkpoint) -> Result<OpenedCheckpoint, CheckpointError> {
     let id = &checkpoint.header.environment.id;
     let kind =
         KINDS.iter().find(|kind| kind.id == id).ok_or_else(|| CheckpointError::Mismatch {
@@ -97,7 +101,7 @@ pub fn open(path: &str) -> Result<OpenedCheckpoint, CheckpointError> {
 }
 
 impl OpenedCheckpoint {
-    /// A fresh policy with the weights of the file, or why they do not fit.
+    /// Builds a new policy with the weights of the file. Fails if they do not fit the policy.
     pub fn assemble(&self, seed: Seed) -> Result<Assembled, CheckpointError> {
         (self.kind.build)(&self.checkpoint, seed)
     }
@@ -127,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_ending_and_called_by_its_name() {
+    fn a_checkpoint_is_recognised_by_its_extension_and_labelled_by_its_file_name() {
         assert!(is_checkpoint("runs/a/night.safetensors") && !is_checkpoint("faasrm"));
         assert_eq!(label("runs/a/night.safetensors"), "night.safetensors");
         assert_eq!(label("faasrm"), "faasrm");
     }
 
     #[test]
-    fn the_header_says_which_policy_it_is() {
+    fn the_header_determines_the_policy() {
         let (_folder, path) = saved(|_| ());
         let opened = open(&path).unwrap();
         assert!(opened.kind.sizes_calls);
@@ -142,19 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_the_reason() {
-        let told = refusal(|file| file.header.environment.id = "windfall/Weather-v0".into());
-        assert!(told.starts_with("kind is windfall/Weather-v0, expected "), "{told}");
-        let told = refusal(|file| drop(file.header.environment.features.pop()));
-        assert!(told.starts_with("list of features is "), "{told}");
-        let told = refusal(|file| file.header.network = None);
-        assert!(told.starts_with("network is None"), "{told}");
-        let told = refusal(|file| drop(file.tensors.remove("actor.1.bias")));
-        assert!(told.contains("`actor.1.bias` is missing"), "{told}");
-        let told = refusal(|file| {
+    fn a_checkpoint_that_does_not_fit_is_rejected_with_the_reason() {
+        let message = refusal(|file| file.header.environment.id = "windfall/Weather-v0".into());
+        assert!(message.starts_with("kind is windfall/Weather-v0, expected "), "{message}");
+        let message = refusal(|file| drop(file.header.environment.features.pop()));
+        assert!(message.starts_with("list of features is "), "{message}");
+        let message = refusal(|file| file.header.network = None);
+        assert!(message.starts_with("network is None"), "{message}");
+        let message = refusal(|file| drop(file.tensors.remove("actor.1.bias")));
+        assert!(message.contains("`actor.1.bias` is missing"), "{message}");
+        let message = refusal(|file| {
             let bias = windfall_rl::checkpoint::Tensor::F32(vec![1], vec![f32::NAN]);
             file.put("actor.2.bias", bias);
         });
-        assert!(told.contains("a weight is not a number"), "{told}");
+        assert!(message.contains("a weight is not a number"), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! Names to policies, in the order in which tables show them. Adding a policy is one entry here.
+//! The table of policies by name, in the order in which reports list them. Adding a policy is one entry here.
 
 mod incumbents;
 
@@ -15,7 +15,7 @@ use windfall_core::{
 };
 use windfall_policy::{
     Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
-    Queueing, SafeguardRandom, Shabari, SlackDials, WindfallScaling, WindfallSizing,
+    Queueing, SafeguardRandom, Shabari, SlackParameters, WindfallScaling, WindfallSizing,
     WindfallSizingSettings,
 };
 
@@ -23,33 +23,35 @@ use crate::checkpoint_policy::trained_faasrm;
 
 pub use incumbents::read_manifest;
 
-/// Settings of one policy as written in a scenario, or nothing for its defaults.
+/// Settings of one policy as written in a scenario, or `None` for its defaults.
 pub type PolicyTable = Option<toml::Table>;
 
-/// A policy with everything that belongs to it, ready to run.
+/// A policy with its safeguards, ready to run.
 pub struct Assembled {
-    /// Decides per call.
+    /// The policy that decides per call.
     pub call: Box<dyn CallPolicy>,
-    /// Judge its wishes, in this order.
+    /// Safeguards that review its decisions, in this order.
     pub call_safeguards: Vec<Box<dyn CallSafeguard>>,
-    /// Decides per tick, if the policy does.
+    /// The policy that decides per tick, if there is one.
     pub tick: Option<Box<dyn Policy>>,
-    /// Judges those wishes.
+    /// Safeguards that review the decisions per tick.
     pub tick_safeguards: SafeguardChain,
-    /// Where calls are sized one by one the first half decides alone: the second would only resize
-    /// instances, and there every call brings its own size.
+    /// Whether it needs to know the future: for reports only.
+    pub foresight: bool,
+    /// Whether the tick policy only resizes instances. It is not used with per-call sizing, where every call
+    /// brings its own size.
     pub ticks_resize_only: bool,
 }
 
 impl Assembled {
-    /// Both decision points from two policies: the calls of `self`, the ticks of `other`, each behind its
-    /// own safeguards.
+    /// Combines the call policy of `self` with the tick policy of `other`, each behind its own safeguards.
     #[must_use]
     pub fn with_ticks_of(self, other: Self) -> Self {
         Self {
             tick: other.tick,
             tick_safeguards: other.tick_safeguards,
             ticks_resize_only: other.ticks_resize_only,
+            foresight: self.foresight || other.foresight,
             ..self
         }
     }
@@ -67,33 +69,32 @@ impl Assembled {
 
 /// One name in the registry.
 pub struct PolicyEntry {
-    /// What users type.
+    /// Name on the command line and in scenarios.
     pub name: &'static str,
-    /// One line for lists.
+    /// One-line summary for lists.
     pub summary: &'static str,
-    /// Whether it is told the future: for reports only.
+    /// Whether it receives the demand of each call in advance; for reports only.
     pub foresight: bool,
-    /// Whether it takes part unless a scenario says otherwise.
+    /// Whether it is included if a scenario lists no policies.
     pub by_default: bool,
-    /// Whether its whole point is another size for each call, which needs a platform that sizes calls one by
-    /// one.
+    /// Whether it chooses a size for each call, which requires a platform with per-call sizing.
     pub sizes_calls: bool,
     build: fn(&Parts<'_>) -> Result<Assembled, toml::de::Error>,
 }
 
-/// What a policy is built from.
+/// Inputs from which a policy is built.
 struct Parts<'a> {
     table: &'a PolicyTable,
     seed: Seed,
 }
 
 impl Parts<'_> {
-    /// The policy's settings: what the scenario says on top of the defaults.
+    /// The policy's settings: the defaults, overridden by the scenario.
     fn settings<S: serde::de::DeserializeOwned + Default>(&self) -> Result<S, toml::de::Error> {
         self.table.clone().map_or_else(|| Ok(S::default()), |table| table.try_into())
     }
 
-    /// Refuses settings for a policy that has none.
+    /// Rejects settings for a policy that has none.
     fn no_settings(&self) -> Result<(), toml::de::Error> {
         self.settings::<NoSettings>().map(|_| ())
     }
@@ -103,18 +104,19 @@ impl Parts<'_> {
 #[serde(deny_unknown_fields)]
 struct NoSettings {}
 
-/// A policy that only sizes calls.
+/// Builds a policy that only sizes calls.
 pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
     Assembled {
         call: Box::new(call),
         call_safeguards: Vec::new(),
         tick: None,
         tick_safeguards: SafeguardChain::default(),
+        foresight: false,
         ticks_resize_only: false,
     }
 }
 
-/// A policy that decides at ticks, with every tick safeguard around it.
+/// Builds a policy that also decides at ticks, behind all tick safeguards.
 fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> Assembled {
     Assembled {
         tick: Some(Box::new(tick)),
@@ -129,9 +131,9 @@ fn also_ticks(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> A
     }
 }
 
-/// A policy that starts and stops single instances by the gaps between calls. One that pre-warms a timer
-/// of a minute turns 120 times an hour by design, so its flap budget is wide, and wider where calls are many; what
-/// it may start at once is bounded over all functions.
+/// Builds a policy that starts and stops single instances by the gaps between calls. Pre-warming a timer of a
+/// minute changes direction 120 times an hour by design, so the flap budget is wide, and wider for functions with many
+/// calls. The number of starts per tick is bounded over all functions.
 fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static) -> Assembled {
     Assembled {
         tick: Some(Box::new(tick)),
@@ -146,7 +148,7 @@ fn scales_instances(call: impl CallPolicy + 'static, tick: impl Policy + 'static
     }
 }
 
-/// The product's own sizing, with the slack budget that no wish of it can pass.
+/// Windfall's own sizing behind its slack budget.
 pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
     Assembled {
         call_safeguards: vec![Box::new(SlackBudget::new(slack_settings(&settings)))],
@@ -154,9 +156,9 @@ pub(crate) fn windfall(settings: WindfallSizingSettings) -> Assembled {
     }
 }
 
-/// The slack budget as the policy's dials set it.
+/// Settings of the slack budget from those of the policy.
 fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
-    let SlackDials { beta, beta_queued, beta_long, long_share, soonest_look_millis, .. } =
+    let SlackParameters { beta, beta_queued, beta_long, long_share, soonest_look_millis, .. } =
         settings.slack;
     let millis = |millis: f64| Duration::from_secs_f64(millis.max(1.0) * 1e-3);
     let usual = SurgeSettings::default();
@@ -185,7 +187,7 @@ fn slack_settings(settings: &WindfallSizingSettings) -> SlackSettings {
 pub const REGISTRY: &[PolicyEntry] = &[
     PolicyEntry {
         name: "fixed",
-        summary: "what the user reserves, for ever",
+        summary: "always the size that the user reserves",
         foresight: false,
         by_default: true,
         sizes_calls: false,
@@ -201,7 +203,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
     },
     PolicyEntry {
         name: "safeguard-random",
-        summary: "a random size within FaaSRM's safeguard: what the safeguard alone is worth",
+        summary: "a random size within FaaSRM's safeguard: a baseline for learned policies",
         foresight: false,
         by_default: true,
         sizes_calls: true,
@@ -240,7 +242,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
     },
     PolicyEntry {
         name: "ensure",
-        summary: "raises CPU when calls run late, lowers it when CPU is scarce; sizes capacity",
+        summary: "raises CPU of slow functions, lowers it when CPU is scarce; square-root staffing",
         foresight: false,
         by_default: true,
         sizes_calls: true,
@@ -256,7 +258,7 @@ pub const REGISTRY: &[PolicyEntry] = &[
     },
     PolicyEntry {
         name: "shabari",
-        summary: "input-aware: the class of size that is cheapest to be wrong with, learned online",
+        summary: "size class with the lowest expected cost for the input, learned online",
         foresight: false,
         by_default: true,
         sizes_calls: true,
@@ -311,14 +313,14 @@ pub const REGISTRY: &[PolicyEntry] = &[
     incumbents::AUTOPILOT,
 ];
 
-/// Safeguards that a scenario can put around every policy, with one line for lists.
+/// Safeguards that a scenario can add to every policy, with a one-line summary for lists.
 pub const CALL_SAFEGUARDS: &[(&str, &str)] = &[
     ("faasrm", "recent peak plus a level; the user's size first and after a spike"),
     ("floor", "never less than a share of the reservation"),
     ("slack-budget", "a running call loses at most a small share of the time it has run"),
 ];
 
-/// A fresh safeguard of the kind called `name`.
+/// Builds a new safeguard by name.
 pub fn call_safeguard(name: &str) -> Option<Box<dyn CallSafeguard>> {
     match name {
         "faasrm" => Some(Box::new(Faasrm::new(PeakSettings::default()))),
@@ -328,13 +330,13 @@ pub fn call_safeguard(name: &str) -> Option<Box<dyn CallSafeguard>> {
     }
 }
 
-/// The entry called `name`.
+/// Looks up an entry by name.
 pub fn entry(name: &str) -> Option<&'static PolicyEntry> {
     REGISTRY.iter().find(|entry| entry.name == name)
 }
 
-/// The halves of `CALLS+TICKS`: the first policy sizes calls, the second decides at ticks. Nothing unless both
-/// are known and the second one ticks.
+/// Splits `CALLS+TICKS` into two entries: the first sizes calls, the second decides at ticks. Returns `None` unless
+/// both exist and the second has a tick policy.
 pub fn pair(name: &str) -> Option<(&'static PolicyEntry, &'static PolicyEntry)> {
     let (calls, ticks) = name.split_once('+')?;
     let (calls, ticks) = (entry(calls)?, entry(ticks)?);
@@ -342,27 +344,28 @@ pub fn pair(name: &str) -> Option<(&'static PolicyEntry, &'static PolicyEntry)> 
     has_ticks.then_some((calls, ticks))
 }
 
-/// Whether there is a policy of this name, or a pair of two.
+/// Whether `name` is a policy or a pair of policies.
 pub fn is_known(name: &str) -> bool {
     entry(name).is_some() || pair(name).is_some()
 }
 
-/// The names of all policies, for messages.
+/// Names of all policies, separated by commas, for messages.
 pub fn names() -> String {
     REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }
 
 impl PolicyEntry {
-    /// A fresh policy of this kind.
+    /// Builds a new policy with these settings.
     pub fn assemble(&self, table: &PolicyTable, seed: Seed) -> Result<Assembled, toml::de::Error> {
-        (self.build)(&Parts { table, seed })
+        let built = (self.build)(&Parts { table, seed })?;
+        Ok(Assembled { foresight: self.foresight, ..built })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windfall_core::conformance::{self, call_policy_suite};
+    use windfall_core::conformance::{self, call_policy_suite, policy_suite};
     use windfall_core::{CallDemand, CallView, Duration, Foresight, Mebibytes, MilliCpu};
 
     #[test]
@@ -394,14 +397,25 @@ mod tests {
     }
 
     #[test]
-    fn every_safeguard_of_the_list_can_be_built() {
+    fn every_policy_that_ticks_conforms() {
+        let tick =
+            |entry: &PolicyEntry| entry.assemble(&None, Seed::new(1)).expect("defaults").tick;
+        let ticking: Vec<_> = REGISTRY.iter().filter(|entry| tick(entry).is_some()).collect();
+        assert!(ticking.len() >= 9, "{} policies tick", ticking.len());
+        for entry in ticking {
+            policy_suite(&|| tick(entry).expect("it ticks"));
+        }
+    }
+
+    #[test]
+    fn every_listed_safeguard_can_be_built() {
         for (name, _) in CALL_SAFEGUARDS {
             assert_eq!(call_safeguard(name).expect("listed").name(), *name);
         }
     }
 
     #[test]
-    fn only_who_declares_foresight_decides_by_it() {
+    fn only_policies_that_declare_foresight_use_it() {
         let demand = CallDemand {
             work: 1,
             fixed: Duration::ZERO,
@@ -416,17 +430,17 @@ mod tests {
         };
         for entry in REGISTRY.iter().filter(|entry| !entry.foresight) {
             let fresh = || entry.assemble(&None, Seed::new(1)).expect("defaults").call;
-            let (mut told, mut untold) = (fresh(), fresh());
+            let (mut informed, mut uninformed) = (fresh(), fresh());
             for call in conformance::calls() {
                 let future = CallView { foresight: Some(Foresight { demand }), ..call.clone() };
-                let (with, without) = (told.size(&future).ok(), untold.size(&call).ok());
-                assert_eq!(with, without, "{} looks into the future", entry.name);
+                let (with, without) = (informed.size(&future).ok(), uninformed.size(&call).ok());
+                assert_eq!(with, without, "{} uses foresight", entry.name);
             }
         }
     }
 
     #[test]
-    fn a_setting_that_the_policy_does_not_have_is_named() {
+    fn an_unknown_setting_is_named_in_the_error() {
         let table: toml::Table = "quantil = 0.9".parse().expect("a table");
         let histogram = entry("histogram").expect("registered");
         let problem = histogram.assemble(&Some(table), Seed::new(1)).err().expect("refused");

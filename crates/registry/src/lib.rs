@@ -1,18 +1,20 @@
-//! A name becomes a guarded policy.
+//! Builds a policy with its safeguards from a name.
 //!
 //! ```text
 //!   windfall                  ─► entries            ─┐
-//!   kpa, hpa, vpa, autopilot  ─► entries/incumbents ─┼─► Assembled: policy and safeguards, ready to run
+//!   kpa, hpa, vpa, autopilot  ─► entries/incumbents ─┼─► assemble ─► Assembled: policy and safeguards
 //!   CALLS+TICKS               ─► two entries        ─┤
 //!   night.safetensors         ─► checkpoint_policy  ─┘
 //! ```
 //!
-//! There is no simulator behind this crate: whoever drives a real platform needs the same policies behind the
-//! same safeguards, and must not drag a simulated cluster along.
+//! This crate does not depend on the simulator, so a driver of a real platform can use the same policies behind
+//! the same safeguards without it.
 
+mod assemble;
 pub mod checkpoint_policy;
 mod entries;
 
+pub use assemble::{AssembleError, PolicySettings, assemble, sizes_single_calls};
 pub use entries::{
     Assembled, CALL_SAFEGUARDS, PolicyEntry, PolicyTable, REGISTRY, call_safeguard, entry,
     is_known, names, pair, read_manifest,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::upper_median;
 
 use crate::algorithms::ppo::{Ppo, PpoSettings};
 use crate::env::{Environment, VectorEnv};
@@ -128,7 +129,7 @@ fn ppo<E: Environment>(
     }
     ratios.sort_unstable_by(f64::total_cmp);
     #[expect(clippy::cast_precision_loss, reason = "two thousand")]
-    (SAMPLES as f64 / whole, update, ratios[rounds / 2])
+    (SAMPLES as f64 / whole, update, upper_median(&ratios).unwrap_or(f64::NAN))
 }
 
 fn network(inputs: usize, hidden: &[usize], outputs: usize) -> Mlp {

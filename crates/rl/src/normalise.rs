@@ -1,6 +1,7 @@
 //! Running normalisation: mean and variance of what has been seen, for observations and for rewards.
 
 use serde::{Deserialize, Serialize};
+use windfall_core::statistics::{mean, population_deviation};
 
 use crate::net::kernels::dispatch;
 
@@ -104,13 +105,13 @@ impl Scaling {
     }
 }
 
-/// Brings all numbers to mean 0 and deviation 1.
+/// Brings all numbers to mean 0 and deviation 1; none stay none.
 pub(crate) fn standardise(numbers: &mut [f32]) {
-    #[expect(clippy::cast_precision_loss, reason = "a rollout has far fewer than 2^52 steps")]
-    let count = numbers.len() as f64;
-    let mean = numbers.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
-    let square = numbers.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
-    let scale = 1.0 / (square.sqrt() + 1e-8);
+    let values = numbers.iter().map(|x| f64::from(*x));
+    let (Some(mean), Some(deviation)) = (mean(values.clone()), population_deviation(values)) else {
+        return;
+    };
+    let scale = 1.0 / (deviation + 1e-8);
     #[expect(clippy::cast_possible_truncation, reason = "rows are f32")]
     numbers.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * scale) as f32);
 }

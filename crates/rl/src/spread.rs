@@ -1,13 +1,14 @@
 //! Mean and spread of a few numbers, such as one per seed.
 
 use serde::{Deserialize, Serialize};
+use windfall_core::statistics::{Interval, mean, sample_deviation};
 
 /// Numbers of several seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Their mean.
     pub mean: f64,
-    /// Their standard deviation (n - 1).
+    /// Their standard deviation (n - 1); 0 of one.
     pub sd: f64,
     /// The lowest.
     pub low: f64,
@@ -18,14 +19,12 @@ pub struct Spread {
 impl Spread {
     /// Of these; at least one.
     pub fn of(numbers: &[f64]) -> Self {
-        let count = f64::from(u32::try_from(numbers.len()).unwrap_or(u32::MAX));
-        let mean = numbers.iter().sum::<f64>() / count.max(1.0);
-        let square = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+        let Interval { low, high } = Interval::covering(numbers);
         Self {
-            mean,
-            sd: (square / (count - 1.0).max(1.0)).sqrt(),
-            low: numbers.iter().copied().fold(f64::INFINITY, f64::min),
-            high: numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            mean: mean(numbers).unwrap_or(0.0),
+            sd: sample_deviation(numbers).unwrap_or(0.0),
+            low,
+            high,
         }
     }
 }

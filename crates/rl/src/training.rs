@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::{Interval, mean};
 
 use crate::catalogue::{Entry, Split};
 use crate::checkpoint::Checkpoint;
@@ -22,13 +23,8 @@ pub struct Evaluation {
 impl Evaluation {
     /// Of these returns; at least one.
     pub fn of(returns: &[f64]) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "episodes are few")]
-        let count = returns.len().max(1) as f64;
-        Self {
-            mean: returns.iter().sum::<f64>() / count,
-            low: returns.iter().copied().fold(f64::INFINITY, f64::min),
-            high: returns.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        }
+        let Interval { low, high } = Interval::covering(returns);
+        Self { mean: mean(returns).unwrap_or(0.0), low, high }
     }
 }
 
@@ -40,6 +36,25 @@ pub struct CurvePoint {
     pub report: IterationReport,
     /// How the policy does without exploration on the validation part, where it was evaluated.
     pub evaluation: Option<Evaluation>,
+}
+
+/// A line of a curve's file that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}")]
+pub struct CurveError {
+    /// Which one, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub source: serde_json::Error,
+}
+
+/// Reads the file of a curve, one point per line; a last line that a crash cut short is left out.
+pub fn read_curve(text: &str) -> Result<Vec<CurvePoint>, CurveError> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let read = |(place, line)| {
+        serde_json::from_str(line).map_err(|source| CurveError { line: place + 1, source })
+    };
+    whole.lines().enumerate().map(read).collect()
 }
 
 /// The best evaluation so far.

@@ -5,11 +5,10 @@ use windfall_core::{
     Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, IntervalRecord, Needs,
     PlatformError, Seed, TelemetrySink, TickRecord, Timestamp, Workload,
 };
-use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
-use windfall_registry::{Assembled, PolicyEntry, call_safeguard, entry, names, pair};
-use windfall_rl::CheckpointError;
+use windfall_registry::checkpoint_policy::label;
+use windfall_registry::{AssembleError, Assembled, assemble, call_safeguard};
 use windfall_sim::{Cluster, Ledger, Settings, Simulator};
-use windfall_telemetry::{RunDetail, RunLabel, RunMetrics, RunSummary};
+use windfall_telemetry::{FunctionCosts, RunDetail, RunLabel, RunMetrics, RunSummary};
 use windfall_trace::{TraceError, offered_load};
 
 use crate::cluster::{Reserved, size_cluster};
@@ -22,30 +21,9 @@ pub enum RunError {
     /// Fatal: the workload could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// Fatal: no such policy.
-    #[error("there is no policy `{name}`; known are {known}")]
-    UnknownPolicy {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-    },
-    /// Fatal: the policy does not accept its settings.
-    #[error("policy {name}: {problem}")]
-    PolicySettings {
-        /// Whose.
-        name: String,
-        /// What it says.
-        problem: String,
-    },
-    /// Fatal: a checkpoint that was to be the policy cannot be it.
-    #[error("checkpoint {file}: {source}")]
-    Checkpoint {
-        /// Where it is.
-        file: String,
-        /// Why not.
-        source: CheckpointError,
-    },
+    /// Fatal: the name or file of the policy does not become one.
+    #[error(transparent)]
+    Policy(#[from] AssembleError),
     /// Fatal: the platform gave up.
     #[error(transparent)]
     Platform(#[from] PlatformError),
@@ -59,9 +37,8 @@ impl RunError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Trace(error) => error.hint(),
-            Self::UnknownPolicy { .. } => Some("`windfall policies` lists them"),
-            Self::Checkpoint { source, .. } => Some(source.hint()),
-            Self::PolicySettings { .. } | Self::Platform(_) | Self::Unbalanced(_) => None,
+            Self::Policy(error) => error.hint(),
+            Self::Platform(_) | Self::Unbalanced(_) => None,
         }
     }
 }
@@ -88,6 +65,8 @@ pub struct RunOutput {
     pub summary: RunSummary,
     /// For the report.
     pub detail: RunDetail,
+    /// What each function held.
+    pub costs: FunctionCosts,
     /// The machines it ran on.
     pub cluster: Cluster,
     /// Where every call went.
@@ -148,21 +127,19 @@ impl Run<'_> {
         journal: &mut dyn TelemetrySink,
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<RunOutput, RunError> {
-        let (assembled, foresight) = self.assemble()?;
-        self.play_assembled(assembled, foresight, reserved, workload, (journal, progress))
+        self.play_assembled(self.assemble()?, reserved, workload, (journal, progress))
     }
 
     /// Plays the run with a policy that was built elsewhere, for instance one that is still learning.
     pub fn play_assembled(
         &self,
         assembled: Assembled,
-        foresight: bool,
         reserved: &Reserved,
         workload: &mut dyn Workload,
         watching: Watching<'_>,
     ) -> Result<RunOutput, RunError> {
         let cluster = size_cluster(reserved, self.load, self.scenario.node);
-        self.play_on(cluster, (assembled, foresight), workload, watching)
+        self.play_on(cluster, assembled, workload, watching)
     }
 
     /// Plays the run on machines that are given, with the policy it names.
@@ -175,17 +152,17 @@ impl Run<'_> {
         self.play_on(cluster, self.assemble()?, workload, watching)
     }
 
-    /// Plays the run on machines that are given, with a policy that was built elsewhere and whether it is
-    /// told the future; the name is only a label then.
+    /// Plays the run on machines that are given, with a policy that was built elsewhere; the name is only a
+    /// label then.
     pub fn play_on(
         &self,
         cluster: Cluster,
-        (mut assembled, foresight): (Assembled, bool),
+        mut assembled: Assembled,
         workload: &mut dyn Workload,
         (journal, progress): Watching<'_>,
     ) -> Result<RunOutput, RunError> {
         let mut settings = simulator_settings(self.scenario, cluster);
-        settings.foresight = foresight;
+        settings.foresight = assembled.foresight;
         if assembled.ticks_resize_only && settings.sizes_calls() {
             assembled.tick = None;
         }
@@ -206,7 +183,7 @@ impl Run<'_> {
         assembled.call_safeguards.extend(rules);
         let safeguards = CallSafeguardChain::new(assembled.call_safeguards);
         let mut control = CallLoop::new(assembled.call, safeguards);
-        if let Some((shadow, _)) = self.shadow()? {
+        if let Some(shadow) = self.shadow()? {
             control = control.with_shadow(shadow.call);
         }
         let mut simulator = Simulator::new(settings, workload, control, &mut sink, seed);
@@ -225,7 +202,8 @@ impl Run<'_> {
         let label = self.label();
         let summary = sink.metrics.summary(&label);
         let detail = sink.metrics.detail(&label, &names);
-        Ok(RunOutput { summary, detail, cluster, ledger, events })
+        let costs = sink.metrics.function_costs();
+        Ok(RunOutput { summary, detail, costs, cluster, ledger, events })
     }
 
     /// What tells this run from others.
@@ -233,39 +211,17 @@ impl Run<'_> {
         RunLabel { policy: label(self.policy).to_owned(), load: self.load, seed: self.seed }
     }
 
-    fn assemble(&self) -> Result<(Assembled, bool), RunError> {
+    fn assemble(&self) -> Result<Assembled, RunError> {
         self.assemble_policy(self.policy)
     }
 
-    fn shadow(&self) -> Result<Option<(Assembled, bool)>, RunError> {
+    fn shadow(&self) -> Result<Option<Assembled>, RunError> {
         self.scenario.shadow.as_deref().map(|name| self.assemble_policy(name)).transpose()
     }
 
-    fn assemble_policy(&self, name: &str) -> Result<(Assembled, bool), RunError> {
-        if is_checkpoint(name) {
-            let opened = open(name).and_then(|opened| opened.assemble(self.policy_seed()));
-            let failed = |source| RunError::Checkpoint { file: name.to_owned(), source };
-            return Ok((opened.map_err(failed)?, false));
-        }
-        if let Some((calls, ticks)) = pair(name) {
-            let both = self.build(calls)?.with_ticks_of(self.build(ticks)?);
-            return Ok((both, calls.foresight || ticks.foresight));
-        }
-        let entry = entry(name)
-            .ok_or_else(|| RunError::UnknownPolicy { name: name.to_owned(), known: names() })?;
-        Ok((self.build(entry)?, entry.foresight))
-    }
-
-    fn build(&self, entry: &PolicyEntry) -> Result<Assembled, RunError> {
-        let table = self.scenario.policy_settings.get(entry.name).cloned();
-        entry.assemble(&table, self.policy_seed()).map_err(|error| RunError::PolicySettings {
-            name: entry.name.to_owned(),
-            problem: error.message().to_owned(),
-        })
-    }
-
-    fn policy_seed(&self) -> Seed {
-        Seed::new(self.seed).stream("policy")
+    fn assemble_policy(&self, name: &str) -> Result<Assembled, RunError> {
+        let seed = Seed::new(self.seed).stream("policy");
+        Ok(assemble(name, &self.scenario.policy_settings, seed)?)
     }
 }
 

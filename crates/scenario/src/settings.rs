@@ -242,7 +242,7 @@ mod tests {
              line 5: windw is not a key of config-autoscaler"
         );
         let error = scenario.set_by_manifest("libra", String::new(), "x.yaml").unwrap_err();
-        assert!(error.to_string().contains("libra is not set by a manifest"), "{error}");
+        assert!(error.to_string().contains("policy libra does not read manifests"), "{error}");
     }
 
     #[test]

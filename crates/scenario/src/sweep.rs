@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 use windfall_core::{Seed, TelemetrySink};
-use windfall_telemetry::{RunDetail, RunSummary};
+use windfall_telemetry::{FunctionCosts, RunDetail, RunSummary};
 
 use crate::cluster::Reserved;
 use crate::run::{NoJournal, Run, RunError, RunOutput, reserved};
@@ -24,6 +24,8 @@ pub struct SweepResult {
     pub rows: Vec<RunSummary>,
     /// For the report.
     pub details: Vec<RunDetail>,
+    /// What each function held, for intervals over functions.
+    pub costs: Vec<FunctionCosts>,
 }
 
 /// Who watches a sweep. Called from several threads.
@@ -120,6 +122,7 @@ impl Sweep<'_> {
         for output in outputs {
             result.rows.push(output.summary);
             result.details.push(output.detail);
+            result.costs.push(output.costs);
         }
         Ok(result)
     }

@@ -41,6 +41,8 @@ pub(crate) struct Call {
     pub(crate) grant: Allocation,
     /// What its node holds back for it.
     pub(crate) held_back: MilliCpu,
+    /// Where the node's account of that stood when the amount was last set.
+    pub(crate) held_back_mark: f64,
     pub(crate) pace: Pace,
     /// How far it has come; begun only when that is first asked, which for most calls is never.
     pub(crate) progress: Progress,
@@ -83,6 +85,7 @@ impl Call {
         self.is_running = false;
         self.grant = start.grant;
         self.held_back = MilliCpu::ZERO;
+        self.held_back_mark = 0.0;
         self.pace = Pace::Own;
         self.progress = Progress::default();
         (self.progress_at, self.held_at) = (now, now);

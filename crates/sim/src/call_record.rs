@@ -40,7 +40,7 @@ pub(crate) fn begin_story(
     record.first_grant = grant;
     record.lowest_grant = grant;
     record.highest_grant = grant;
-    (record.cpu_granted, record.cpu_used) = (0, 0);
+    (record.cpu_granted, record.cpu_held_back, record.cpu_used) = (0, 0, 0);
     (record.memory_granted, record.memory_used) = (0, 0);
     (record.changes, record.looks) = (0, 0);
     record.amendments.clear();
@@ -78,6 +78,7 @@ pub(crate) fn put_before(earlier: CallRecord, record: &mut CallRecord) {
     record.lowest_grant = record.lowest_grant.min(earlier.lowest_grant);
     record.highest_grant = record.highest_grant.max(earlier.highest_grant);
     record.cpu_granted += earlier.cpu_granted;
+    record.cpu_held_back += earlier.cpu_held_back;
     record.cpu_used += earlier.cpu_used;
     record.memory_granted += earlier.memory_granted;
     record.memory_used += earlier.memory_used;

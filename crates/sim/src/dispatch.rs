@@ -288,7 +288,7 @@ impl Simulator<'_> {
         debug_assert!(start.grant.fits(self.nodes[node as usize].book.room()), "{}", start.grant);
         let warm = self.take_idle(function, at.steps);
         self.make_room(node, start.grant);
-        self.nodes[node as usize].book.hold(start.grant);
+        self.nodes[node as usize].hold(start.grant, self.now);
         self.gauges.hold(start.grant, self.functions[function as usize].reservation);
         let instance = match warm {
             Some(instance) => instance,

@@ -45,6 +45,7 @@ pub(crate) struct Gauges {
     since: i64,
     interval_from: Timestamp,
     used_before: f64,
+    held_back_before: u128,
     /// Calls that arrived since the interval began.
     pub(crate) arrivals: u64,
     /// Instances started and stopped since the interval began.
@@ -102,8 +103,14 @@ impl Gauges {
         }
     }
 
-    /// Closes the interval at `now`; `used` is the millicore-nanoseconds used since the run began.
-    pub(crate) fn close_interval(&mut self, now: Timestamp, used: f64) -> IntervalRecord {
+    /// Closes the interval at `now`; `used` and `held_back` are the millicore-nanoseconds used, and held
+    /// back from new calls, since the run began.
+    pub(crate) fn close_interval(
+        &mut self,
+        now: Timestamp,
+        used: f64,
+        held_back: u128,
+    ) -> IntervalRecord {
         let length = now.since(self.interval_from).as_nanos();
         let nanos = (length as f64).max(1.0);
         let mean = |gauge: Gauge| {
@@ -117,6 +124,7 @@ impl Gauges {
             demand_cores: mean(Gauge::Demand) * 1e-3,
             granted_cores: mean(Gauge::GrantedCpu) * 1e-3,
             starting_cores: mean(Gauge::StartingCpu) * 1e-3,
+            held_back_cores: (held_back - self.held_back_before) as f64 / nanos * 1e-3,
             used_cores: (used - self.used_before) / nanos * 1e-3,
             harvested_cores: mean(Gauge::Harvested) * 1e-3,
             lent_cores: mean(Gauge::Lent) * 1e-3,
@@ -132,6 +140,7 @@ impl Gauges {
         self.interval_from = now;
         self.since = 0;
         self.used_before = used;
+        self.held_back_before = held_back;
         self.arrivals = 0;
         self.instance_changes = 0;
         record

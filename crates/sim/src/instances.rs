@@ -119,7 +119,7 @@ impl Simulator<'_> {
             self.functions[function as usize].starting -= 1;
         }
         if !self.sizes_calls {
-            self.nodes[node as usize].book.release(held);
+            self.nodes[node as usize].release(held, self.now);
             self.gauges.release(held, held);
         }
         self.gauges.sub(Gauge::Instances, 1);
@@ -257,11 +257,11 @@ impl Simulator<'_> {
             let (cpu, memory) = held.apart();
             self.nodes[node as usize].idle += memory;
             self.gauges.add(Gauge::IdleMemory, memory.memory.get());
-            self.nodes[node as usize].book.hold(cpu);
+            self.nodes[node as usize].hold(cpu, self.now);
             self.gauges.hold(cpu, cpu);
             self.gauges.add(Gauge::StartingCpu, cpu.cpu.get());
         } else {
-            self.nodes[node as usize].book.hold(held);
+            self.nodes[node as usize].hold(held, self.now);
             self.gauges.hold(held, held);
         }
         let cold = self.cold_start_of(function);
@@ -288,7 +288,7 @@ impl Simulator<'_> {
             state.held = memory;
             self.nodes[node].idle -= memory;
             self.gauges.sub(Gauge::IdleMemory, memory.memory.get());
-            self.nodes[node].book.release(cpu);
+            self.nodes[node].release(cpu, self.now);
             self.gauges.release(cpu, cpu);
             self.gauges.sub(Gauge::StartingCpu, cpu.cpu.get());
         }

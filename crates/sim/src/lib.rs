@@ -14,8 +14,8 @@
 //! The files: [`settings`] what a cluster is made of · `simulator` the state and the loop ·
 //! `dispatch` who starts where · `run` from start to end or kill · `supervise` looks, live changes and
 //! debts · `sharing` contended nodes · `instances` starts, stops, keep-alive · `observe` what ticks see
-//! and do · `faults` what goes wrong · [`ledger`] where every call went. [`knative`] is a world of its own:
-//! one revision's data path under a load test.
+//! and do · `faults` what goes wrong · [`ledger`] where every call went. [`noise`] draws that
+//! depend on who asks and not on when.
 
 mod call;
 mod call_record;
@@ -24,14 +24,14 @@ mod event_queue;
 mod faults;
 mod function;
 mod gauges;
+mod held_back;
 mod idle;
 mod instance;
 mod instances;
-pub mod knative;
 pub mod ledger;
 mod members;
 mod node;
-mod noise;
+pub mod noise;
 mod observe;
 mod placement;
 mod progress;

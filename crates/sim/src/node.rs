@@ -1,9 +1,10 @@
 //! A machine: its account, its instances, and the CPU that its calls compete for.
 
-use windfall_control::NodeBook;
-use windfall_core::{Allocation, MilliCpu};
+use windfall_control::{NodeBook, Payment};
+use windfall_core::{Allocation, MilliCpu, Timestamp};
 
 use crate::event_queue::Token;
+use crate::held_back::HeldBackTime;
 use crate::settings::Cluster;
 
 /// One node. Invariant: `idle` never exceeds what is free in the book, in either resource.
@@ -20,6 +21,8 @@ pub(crate) struct Node {
     pub(crate) instances: Vec<u32>,
     /// Calls that run here, if they are listed.
     pub(crate) running: Vec<u32>,
+    /// What holding CPU back kept from new calls so far.
+    pub(crate) held_back_time: HeldBackTime,
     /// Millicores that the running calls could use at most, all at their widest.
     pub(crate) potential: u64,
     /// Instances in which several calls could use more than the instance has.
@@ -43,10 +46,50 @@ impl Node {
             idle: Allocation::ZERO,
             instances: Vec::new(),
             running: Vec::new(),
+            held_back_time: HeldBackTime::default(),
             potential: 0,
             crowded: 0,
             is_shared: false,
             share_token: Token::NONE,
+        }
+    }
+
+    /// An instance begins to hold `amount` at `now`.
+    #[inline]
+    pub(crate) fn hold(&mut self, amount: Allocation, now: Timestamp) {
+        self.count_held_back(now);
+        self.book.hold(amount);
+    }
+
+    /// An instance no longer holds `amount` from `now` on.
+    #[inline]
+    pub(crate) fn release(&mut self, amount: Allocation, now: Timestamp) {
+        self.count_held_back(now);
+        self.book.release(amount);
+    }
+
+    /// Gives what is free to the first call it is owed to.
+    pub(crate) fn pay(&mut self, now: Timestamp) -> Option<Payment<u32>> {
+        let free = self.book.free().cpu;
+        let payment = self.book.pay()?;
+        if self.book.held_back() != MilliCpu::ZERO {
+            self.held_back_time.pass(now, self.book.held_back(), free);
+        }
+        Some(payment)
+    }
+
+    /// Keeps `amount` back instead of `before` from `now` on.
+    pub(crate) fn hold_back(&mut self, before: MilliCpu, amount: MilliCpu, now: Timestamp) {
+        // Not through `count_held_back`: the account has to begin when the first amount is kept.
+        self.held_back_time.pass(now, self.book.held_back(), self.book.free().cpu);
+        self.book.hold_back(before, amount);
+    }
+
+    /// Brings the account of what is held back up to `now`; comes before every change of what is free.
+    #[inline]
+    pub(crate) fn count_held_back(&mut self, now: Timestamp) {
+        if self.book.held_back() != MilliCpu::ZERO {
+            self.held_back_time.pass(now, self.book.held_back(), self.book.free().cpu);
         }
     }
 

@@ -6,10 +6,11 @@ use windfall_core::{ColdStart, Duration, Seed};
 
 /// A source of draws addressed by two numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Noise(u64);
+pub struct Noise(u64);
 
 impl Noise {
-    pub(crate) fn new(seed: Seed) -> Self {
+    /// Draws of the stream `seed`.
+    pub fn new(seed: Seed) -> Self {
         Self(seed.get())
     }
 
@@ -18,15 +19,15 @@ impl Noise {
     }
 
     /// Uniform in [0, 1).
-    pub(crate) fn uniform(self, subject: u64, draw: u64) -> f64 {
+    pub fn uniform(self, subject: u64, draw: u64) -> f64 {
         (self.bits(subject, draw) >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// No draw of [`Self::normal`] is larger: (4 * 65535 - 131070) / 37837.2 is 3.464.
-    pub(crate) const FARTHEST: f64 = 3.465;
+    pub const FARTHEST: f64 = 3.465;
 
     /// Nearly standard normal: the sum of four uniform sixteenths of a word, never beyond 3.46.
-    pub(crate) fn normal(self, subject: u64, draw: u64) -> f64 {
+    pub fn normal(self, subject: u64, draw: u64) -> f64 {
         let bits = self.bits(subject, draw);
         let sum: u64 = (0..4).map(|part| bits >> (16 * part) & 0xffff).sum();
         // Mean 4 * 32767.5, variance 4 * (65536^2 - 1) / 12.
@@ -34,7 +35,7 @@ impl Noise {
     }
 
     /// How long the instance that is started for `subject` takes.
-    pub(crate) fn cold_start(self, law: ColdStart, subject: u64) -> Duration {
+    pub fn cold_start(self, law: ColdStart, subject: u64) -> Duration {
         law.median.scaled((law.sigma * self.normal(subject, 0)).exp())
     }
 }

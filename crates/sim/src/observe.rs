@@ -230,8 +230,8 @@ impl Simulator<'_> {
                 continue;
             }
             let before = Count::of(&self.instances[instance]);
-            self.nodes[node as usize].book.release(held);
-            self.nodes[node as usize].book.hold(new);
+            self.nodes[node as usize].release(held, self.now);
+            self.nodes[node as usize].hold(new, self.now);
             self.gauges.release(held, held);
             self.gauges.hold(new, new);
             self.hold_in_instance(instance, new);

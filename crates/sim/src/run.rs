@@ -191,16 +191,15 @@ impl Simulator<'_> {
                 self.leave_node(slot, node);
             }
         }
-        let book = &mut self.nodes[node].book;
         if held_back != MilliCpu::ZERO {
-            book.hold_back(held_back, MilliCpu::ZERO);
+            self.hold_back(slot, MilliCpu::ZERO);
         }
-        if book.owes() {
-            book.forgive(slot);
+        if self.nodes[node].book.owes() {
+            self.nodes[node].book.forgive(slot);
         }
         let state = &mut self.functions[function];
         if self.sizes_calls {
-            self.nodes[node].book.release(grant);
+            self.nodes[node].release(grant, now);
             self.gauges.release(grant, state.reservation);
         } else {
             // The instance holds on; its calls share the account of it.

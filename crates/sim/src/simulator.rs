@@ -335,7 +335,12 @@ impl<'a> Simulator<'a> {
             call.catch_up(at);
             used += call.record.cpu_used as f64;
         }
-        let record = self.gauges.close_interval(at, used);
+        let mut held_back = 0;
+        for node in &mut self.nodes {
+            node.count_held_back(at);
+            held_back += node.held_back_time.kept();
+        }
+        let record = self.gauges.close_interval(at, used, held_back);
         if record.until > record.from {
             self.sink.interval(&record);
         }

@@ -41,10 +41,16 @@ impl Simulator<'_> {
     }
 
     /// Keeps `cpu` of the call's node out of new calls' reach from now on.
-    fn hold_back(&mut self, slot: u32, cpu: MilliCpu) {
+    pub(crate) fn hold_back(&mut self, slot: u32, cpu: MilliCpu) {
         let call = &mut self.calls[slot];
         let before = std::mem::replace(&mut call.held_back, cpu);
-        self.nodes[call.record.node.index()].book.hold_back(before, cpu);
+        if before == MilliCpu::ZERO && cpu == MilliCpu::ZERO {
+            return;
+        }
+        let node = &mut self.nodes[call.record.node.index()];
+        node.hold_back(before, cpu, self.now);
+        call.record.cpu_held_back += node.held_back_time.part(before, call.held_back_mark);
+        call.held_back_mark = node.held_back_time.mark();
     }
 
     fn running_view(&mut self, slot: u32) -> RunningCall {
@@ -173,7 +179,7 @@ impl Simulator<'_> {
         let grant = self.calls[slot].grant;
         let lowered = grant.min(wanted);
         if lowered != grant {
-            self.nodes[node as usize].book.release(grant - lowered);
+            self.nodes[node as usize].release(grant - lowered, self.now);
             self.hold_instead(slot, lowered, why);
         }
         let raise = wanted.saturating_sub(lowered);
@@ -221,7 +227,7 @@ impl Simulator<'_> {
 
     /// Gives what is free on `node` to those it owes, first come first served.
     pub(crate) fn pay_debts(&mut self, node: u32) {
-        while let Some(payment) = self.nodes[node as usize].book.pay() {
+        while let Some(payment) = self.nodes[node as usize].pay(self.now) {
             self.make_room(node, Allocation::ZERO);
             let grant = self.calls[payment.call].grant + payment.amount;
             self.hold_instead(payment.call, grant, "raise");

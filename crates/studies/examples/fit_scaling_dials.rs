@@ -13,6 +13,7 @@
 
 use std::path::PathBuf;
 
+use windfall_core::statistics::geometric_mean;
 use windfall_studies::frontier::dials::{Family, scaling_families, windfall};
 use windfall_studies::frontier::ratios::{Ratio, ratios};
 use windfall_studies::frontier::worlds::World;
@@ -84,9 +85,8 @@ fn row(ratios: &[&Ratio]) -> String {
         ratios.iter().filter_map(|ratio| of(ratio)).fold(0.0, f64::max)
     };
     let memory = |ratio: &Ratio| ratio.mib_seconds_at_equal_slow_share;
-    let known: Vec<f64> = ratios.iter().filter_map(|ratio| memory(ratio)).collect();
-    let mean =
-        (known.iter().map(|ratio| ratio.ln()).sum::<f64>() / known.len().max(1) as f64).exp();
+    let known = ratios.iter().filter_map(|ratio| memory(ratio));
+    let mean = geometric_mean(known).unwrap_or(1.0);
     let by_price: Vec<String> = ratios
         .iter()
         .map(|ratio| memory(ratio).map_or("    -".to_owned(), |ratio| format!("{ratio:.3}")))

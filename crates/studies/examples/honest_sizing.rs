@@ -44,6 +44,12 @@ fn main() -> Result<(), Anything> {
         let sign = if bar.holds { "ok  " } else { "MISS" };
         writeln!(out, "{sign} load {}: {} ({})", bar.load, bar.promise, bar.measured)?;
     }
+    for variant in &result.variants {
+        writeln!(out, "{variant:?}")?;
+    }
+    for one in result.over_commit.iter().filter(|one| one.is_best) {
+        writeln!(out, "{one:?}")?;
+    }
     if !result.ablation.is_empty() {
         writeln!(out, "{}", Comparison::new(result.ablation, "windfall").to_text())?;
     }
@@ -54,6 +60,7 @@ fn asked() -> Result<Asked, Anything> {
     let mut asked = Asked::default();
     asked.benchmark.threads = 1;
     asked.benchmark.with_ablation = false;
+    asked.benchmark.with_over_commit = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or("a value is missing");
@@ -101,7 +108,7 @@ fn play_some(asked: Asked, policies: Vec<String>) -> Result<(), Anything> {
         writeln!(
             out,
             "{:16} load {} seed {} calls {} p50 {:.4} p95 {:.4} p99 {:.4} rfet {:.4} harvested violations {:.4} % \
-             memory kills {} granted {:.0} used {:.0} ratio {:.4} looks per call {:.2}",
+             memory kills {} granted {:.0} held back {:.0} used {:.0} ratio {:.4} looks per call {:.2}",
             row.policy,
             row.load,
             row.seed,
@@ -113,8 +120,9 @@ fn play_some(asked: Asked, policies: Vec<String>) -> Result<(), Anything> {
             100.0 * row.harvested_violation_share,
             row.oom_kills,
             row.core_seconds_granted,
+            row.core_seconds_held_back,
             row.core_seconds_used,
-            row.core_seconds_granted / row.core_seconds_used,
+            row.core_seconds_held / row.core_seconds_used,
             row.looks as f64 / row.calls.max(1) as f64,
         )?;
     }

@@ -24,6 +24,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use windfall_core::statistics::{mean, population_deviation};
 use windfall_core::{Duration, Seed};
 use windfall_policy::ShadowLaw;
 use windfall_rl::random::Draw;
@@ -121,7 +122,7 @@ impl Search {
             let mut ranked: Vec<(f64, [f64; DIALS])> =
                 self.over_shipped(&scenario, &laws)?.into_iter().zip(drawn).collect();
             ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let mean = ranked.iter().map(|(ratio, _)| ratio).sum::<f64>() / ranked.len() as f64;
+            let mean = mean(ranked.iter().map(|(ratio, _)| ratio)).unwrap_or(f64::NAN);
             let elite = (ELITE * ranked.len() as f64).ceil() as usize;
             gaussian.go_to(&ranked[..elite.max(1)]);
             let law = law_at(&gaussian.mean);
@@ -222,13 +223,15 @@ impl Gaussian {
 
     /// Moves towards the mean and the spread of the best.
     fn go_to(&mut self, best: &[(f64, [f64; DIALS])]) {
-        let count = best.len() as f64;
         for dial in 0..DIALS {
-            let mean = best.iter().map(|(_, at)| at[dial]).sum::<f64>() / count;
-            let variance =
-                best.iter().map(|(_, at)| (at[dial] - mean).powi(2)).sum::<f64>() / count;
+            let values = best.iter().map(|(_, at)| at[dial]);
+            let (Some(mean), Some(deviation)) =
+                (mean(values.clone()), population_deviation(values))
+            else {
+                continue;
+            };
             self.mean[dial] += STEP * (mean - self.mean[dial]);
-            self.deviation[dial] += STEP * (variance.sqrt() - self.deviation[dial]);
+            self.deviation[dial] += STEP * (deviation - self.deviation[dial]);
         }
     }
 }
@@ -278,8 +281,7 @@ fn of(
 }
 
 fn mean_log<'a>(points: impl Iterator<Item = &'a (f64, FrontierPoint)>) -> f64 {
-    let logs: Vec<f64> = points.map(|(_, point)| point.slow_share.max(1e-6).ln()).collect();
-    logs.iter().sum::<f64>() / logs.len() as f64
+    mean(points.map(|(_, point)| point.slow_share.max(1e-6).ln())).unwrap_or(f64::NAN)
 }
 
 /// Tells after every run how many are over.

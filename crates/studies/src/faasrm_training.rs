@@ -16,15 +16,14 @@ use windfall_agents::faasrm::ScoreAgent;
 use windfall_agents::faasrm::score_ppo::{Sample, ScorePpo, ScorePpoSettings};
 use windfall_agents::faasrm::sizing::{FaasrmSizing, Lessons, empty_checkpoint};
 use windfall_core::Seed;
+use windfall_registry::checkpoint_policy::behind_its_safeguard;
 use windfall_rl::Checkpoint;
 use windfall_rl::parallel::Workers;
 use windfall_rl::random::Draw;
-use windfall_telemetry::RunSummary;
-use windfall_trace::Source;
-
-use windfall_registry::checkpoint_policy::behind_its_safeguard;
 use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
 use windfall_scenario::settings::Scenario;
+use windfall_telemetry::RunSummary;
+use windfall_trace::Source;
 
 /// How the agent is trained.
 #[derive(Clone, Debug, Serialize)]
@@ -165,7 +164,6 @@ impl FaasrmTraining {
             FaasrmSizing::learning(agent.clone(), seed, Arc::clone(&lessons), self.core_price);
         let output = run.play_assembled(
             behind_its_safeguard(policy),
-            false,
             &reserved,
             open()?.as_mut(),
             (&mut NoJournal, &mut |_| ()),

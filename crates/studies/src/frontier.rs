@@ -15,6 +15,7 @@ pub mod dials;
 pub mod envelope;
 pub mod measure;
 pub mod minute_oracle;
+pub mod numbers;
 pub mod pages;
 pub mod ratios;
 pub mod tables;
@@ -24,16 +25,19 @@ pub mod worlds;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use windfall_core::statistics::mean;
 use windfall_core::{Allocation, Seed};
+use windfall_scenario::cluster::size_cluster;
+use windfall_scenario::run::{Run, RunError, Watching, reserved};
+use windfall_scenario::settings::Scenario;
 use windfall_sim::{Cluster, Placement};
 use windfall_trace::Needs;
+
+pub use windfall_core::statistics::Interval;
 
 use self::arrivals_oracle::OracleCost;
 use self::dials::Family;
 use self::measure::{FunctionShare, InstanceMeasure};
-use windfall_scenario::cluster::size_cluster;
-use windfall_scenario::run::{Run, RunError, Watching, reserved};
-use windfall_scenario::settings::Scenario;
 
 /// Which trade is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,8 +155,8 @@ pub struct FrontierResult {
 impl FrontierResult {
     /// What the arrivals oracle holds, averaged over the seeds; never zero.
     pub fn mean_of_oracle(&self, of: fn(&OracleCost) -> f64) -> f64 {
-        let sum: f64 = self.oracle.iter().map(|point| of(&point.cost)).sum();
-        (sum / self.oracle.len().max(1) as f64).max(f64::MIN_POSITIVE)
+        let costs = self.oracle.iter().map(|point| of(&point.cost));
+        mean(costs).unwrap_or(0.0).max(f64::MIN_POSITIVE)
     }
 }
 
@@ -259,7 +263,7 @@ impl Frontier<'_> {
         let watching: Watching<'_> = (&mut measure, &mut unseen);
         let output = if family.policy == minute_oracle::NAME {
             let assembled = minute_oracle::assemble(&scenario, seed)?;
-            run.play_on(cluster, (assembled, false), workload.as_mut(), watching)?
+            run.play_on(cluster, assembled, workload.as_mut(), watching)?
         } else {
             run.play_on_cluster(cluster, workload.as_mut(), watching)?
         };

@@ -7,21 +7,26 @@
 //!   test half     -                the tables
 //! ```
 //!
-//! The floor under core-seconds granted is core-seconds *used*; the distance from the best heuristic to that
-//! floor is what live management can gain, and `gap_closed` is the share of it that `windfall` gets.
+//! Cost is core-seconds *held*: granted, plus held back for running calls, which nobody else can use. The
+//! floor under it is core-seconds *used*; the distance from the best heuristic to that floor is what live
+//! management can gain, and `gap_closed` is the share of it that `windfall` gets. The savings are shown on
+//! other readings of the trace as well, and incumbents also at their best over-commit.
 
 mod ablation;
+mod over_commit;
+mod variants;
 mod verdict;
 
 use std::path::PathBuf;
 
+use windfall_scenario::settings::Scenario;
+use windfall_scenario::sweep::{Sweep, SweepError, Watcher};
 use windfall_telemetry::{Comparison, RunDetail, RunSummary};
 use windfall_trace::{AzureLikeSettings, Fold, ReadOptions, Source};
 
-use windfall_scenario::settings::Scenario;
-use windfall_scenario::sweep::{Sweep, SweepError, Watcher};
-
 pub use ablation::{IDEAS, Idea};
+pub use over_commit::{FACTORS, OverCommitted};
+pub use variants::{Reading, Service, Variant};
 pub use verdict::{Bar, GapClosed};
 
 /// Policies of the benchmark, in the order of its tables.
@@ -57,6 +62,8 @@ pub struct HonestSizing {
     pub minutes: Option<u32>,
     /// Whether every idea of `windfall` is also switched off or on, one by one.
     pub with_ablation: bool,
+    /// Whether incumbents are also played at every over-commit.
+    pub with_over_commit: bool,
     /// Threads to use at most.
     pub threads: usize,
 }
@@ -71,6 +78,7 @@ impl Default for HonestSizing {
             more_policies: Vec::new(),
             minutes: None,
             with_ablation: true,
+            with_over_commit: true,
             threads: 1,
         }
     }
@@ -91,6 +99,10 @@ pub struct HonestResult {
     pub gap_closed: Vec<GapClosed>,
     /// What was promised, load by load, and whether it holds.
     pub bars: Vec<Bar>,
+    /// What `windfall` saves on the trace as it is, capped, and without functions that sleep.
+    pub variants: Vec<Variant>,
+    /// Incumbents and `windfall` at every over-commit; empty if not asked for.
+    pub over_commit: Vec<OverCommitted>,
     /// `windfall` itself, without single ideas (`- <idea>`) and with ones that were dropped (`+ <idea>`), on
     /// part of the seeds and hours; empty if not asked for.
     pub ablation: Vec<RunSummary>,
@@ -172,13 +184,18 @@ impl HonestSizing {
         let scenario = self.scenario(policies);
         let played = Sweep { scenario: &scenario, threads: self.threads }.play(watcher)?;
         let ablation = if self.with_ablation { self.play_ablation(watcher)? } else { Vec::new() };
+        let variants = self.play_variants((&played.rows, &played.costs), watcher)?;
+        let over_commit =
+            if self.with_over_commit { self.play_over_commit(watcher)? } else { Vec::new() };
         let gap_closed = verdict::gap_closed(&played.rows);
-        let comparison = Comparison::new(played.rows, "fixed");
+        let comparison = Comparison::with_functions(played.rows, &played.costs, "fixed");
         Ok(HonestResult {
             workload: scenario.trace.describe(),
             is_generated: self.trace.is_none(),
             bars: verdict::bars(&comparison, &gap_closed),
             gap_closed,
+            variants,
+            over_commit,
             comparison,
             details: played.details,
             ablation,

@@ -22,20 +22,21 @@
 //! serves functions it has never seen.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
+use windfall_agents::windfall_dials::{self as dials, DIALS, Dial};
+use windfall_core::statistics::mean;
 use windfall_core::{Duration, Seed};
 use windfall_policy::WindfallSizingSettings;
 use windfall_rl::Checkpoint;
+use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
+use windfall_scenario::settings::Scenario;
 use windfall_telemetry::RunSummary;
 use windfall_trace::Source;
 
-use windfall_agents::windfall_dials::{self as dials, DIALS, Dial};
-
-use crate::honest_sizing::HEURISTICS;
-use windfall_scenario::run::{NoJournal, Run, RunError, reserved};
-use windfall_scenario::settings::Scenario;
+use crate::honest_sizing::{HEURISTICS, HonestSizing};
 
 /// Violations among harvested calls that cost nothing.
 const FREE_VIOLATIONS: f64 = 0.0003;
@@ -108,6 +109,21 @@ impl WindfallTraining {
         }
     }
 
+    /// The usual search on the first `minutes` of the training half of `trace`, or of generated calls; the
+    /// first quarter of the time is for functions to get warm.
+    pub fn on_training_half(trace: Option<PathBuf>, minutes: u32, seed: u64) -> Self {
+        let half = HonestSizing { trace, minutes: Some(minutes), ..HonestSizing::default() };
+        let warm_up = Duration::from_secs(u64::from(minutes) * 15);
+        Self { warm_up, ..Self::on(half.training_source(), seed) }
+    }
+
+    /// One round of steps at one load from the first seed: to see it work.
+    #[must_use]
+    pub fn quick(mut self) -> Self {
+        self.seeds.truncate(1);
+        Self { loads: vec![0.8], steps: vec![2.0], ..self }
+    }
+
     /// Searches; `told` hears of every dial tried.
     pub fn run(&self, told: &mut (dyn FnMut(&Turn) + Send)) -> Result<TrainedWindfall, RunError> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.max(1)).build();
@@ -162,22 +178,22 @@ impl WindfallTraining {
     }
 
     /// Every load with every seed.
-    fn pairs(&self) -> Vec<(f64, u64)> {
-        let with = |&load: &f64| self.seeds.iter().map(move |&seed| (load, seed));
+    fn trials(&self) -> Vec<Trial> {
+        let with = |&load: &f64| self.seeds.iter().map(move |&seed| Trial { load, seed });
         self.loads.iter().flat_map(with).collect()
     }
 
     /// The lowest p99 slowdown of any heuristic, run by run.
     fn best_p99s(&self) -> Result<Vec<f64>, RunError> {
         let scenario = self.scenario();
-        let best = |&(load, seed): &(f64, u64)| {
+        let best = |&trial: &Trial| {
             let mut best = f64::INFINITY;
             for policy in HEURISTICS {
-                best = best.min(play(&scenario, policy, load, seed)?.slowdown_p99);
+                best = best.min(play(&scenario, policy, trial)?.slowdown_p99);
             }
             Ok(best)
         };
-        self.pairs().par_iter().with_max_len(1).map(best).collect()
+        self.trials().par_iter().with_max_len(1).map(best).collect()
     }
 
     /// What these dials cost on the training calls.
@@ -188,15 +204,13 @@ impl WindfallTraining {
             ..self.scenario()
         };
         let costs: Vec<f64> = self
-            .pairs()
+            .trials()
             .par_iter()
             .zip(rivals)
             .with_max_len(1)
-            .map(|(&(load, seed), &rival)| {
-                Ok(cost_of(&play(&scenario, "windfall", load, seed)?, rival))
-            })
+            .map(|(&trial, &rival)| Ok(cost_of(&play(&scenario, "windfall", trial)?, rival)))
             .collect::<Result<_, RunError>>()?;
-        Ok(costs.iter().sum::<f64>() / costs.len().max(1) as f64)
+        Ok(mean(&costs).unwrap_or(0.0))
     }
 }
 
@@ -209,7 +223,31 @@ fn rounded(value: f64, dial: &Dial) -> f64 {
     rounded.clamp(dial.low, dial.high)
 }
 
-fn play(scenario: &Scenario, policy: &str, load: f64, seed: u64) -> Result<RunSummary, RunError> {
+/// The test half as a scenario file, with the heuristics, `windfall` as it is and the trained one in `file`:
+/// where a search is judged.
+pub fn test_world(trace: Option<PathBuf>, minutes: u32, quick: bool, file: &Path) -> String {
+    let test = HonestSizing {
+        trace,
+        minutes: Some(minutes),
+        loads: if quick { vec![0.8] } else { vec![0.5, 0.8, 1.0, 1.2] },
+        seeds: vec![1],
+        ..HonestSizing::default()
+    };
+    let mut policies = vec!["fixed".to_owned()];
+    policies.extend(HEURISTICS.map(str::to_owned));
+    policies.extend(["windfall".to_owned(), file.display().to_string()]);
+    test.scenario_file(&policies)
+}
+
+/// What every candidate is played at.
+#[derive(Clone, Copy)]
+struct Trial {
+    load: f64,
+    seed: u64,
+}
+
+fn play(scenario: &Scenario, policy: &str, trial: Trial) -> Result<RunSummary, RunError> {
+    let Trial { load, seed } = trial;
     let open = || scenario.trace.open(Seed::new(seed)).map_err(RunError::from);
     let reserved = reserved(open()?.as_mut());
     let run = Run { scenario, policy, load, seed, keep_steps: false };

@@ -42,7 +42,7 @@ function distribution(host, runs, tail, log) {
 const CORES = [
   ["capacity", "capacity_cores", 3, { dash: "2 3" }], ["demand", "demand_cores", 0, { dash: "5 4" }],
   ["granted", "granted_cores", 2, { fill: true }], ["used", "used_cores", 4, { fill: true }],
-  ["harvested", "harvested_cores", 1, {}], ["lent", "lent_cores", 5, {}],
+  ["held back", "held_back_cores", 6, { dash: "1 2" }], ["harvested", "harvested_cores", 1, {}], ["lent", "lent_cores", 5, {}],
 ];
 const COUNTS = [
   ["running", "running", 2, {}], ["waiting", "waiting", 6, { fill: true }], ["instances", "instances", 4, {}],
@@ -61,10 +61,11 @@ function overTime(host, run, columns, unit, more) {
   });
 }
 function functionTable(parent, run) {
-  const heads = ["function", "calls", "p99 slowdown", "violations", "core-s used", "core-s granted", "granted / used"];
+  const heads = ["function", "calls", "p99 slowdown", "violations", "core-s used", "core-s granted", "granted / used",
+    "core-s held back"];
   const rows = run.functions.map(f => [
     f.name, f.calls, f.slowdown_p99, f.violations, f.core_seconds_used, f.core_seconds_granted,
-    f.core_seconds_used > 0 ? f.core_seconds_granted / f.core_seconds_used : null,
+    f.core_seconds_used > 0 ? f.core_seconds_granted / f.core_seconds_used : null, f.core_seconds_held_back,
   ]);
   sortable(parent, heads, rows, { by: 5 });
   if (run.functions_left_out) {
@@ -133,26 +134,26 @@ function headline({ state, view, at, nameCell }) {
 }
 function costAgainstLatency({ view, at }) {
   const made = section("Cost against latency", "Down and left is better. Bars are the range over seeds, hollow marks "
-    + "are references. The dashed line is the CPU really used: nothing can be granted less. Drag to zoom, double "
-    + "click to reset, arrow keys to read.");
+    + "are references. Core-seconds held are those granted plus those held back for running calls. The dashed line is "
+    + "the CPU really used: nothing can be held less. Drag to zoom, double click to reset, arrow keys to read.");
   const bar = el("div", "controls", made), host = el("div", "", made);
   let key = "slowdown_p99", log = true;
   function draw() {
-    const drawn = at().filter(a => a.metrics[key] && a.metrics.core_seconds_granted);
+    const drawn = at().filter(a => a.metrics[key] && a.metrics.core_seconds_held);
     const used = drawn.map(a => a.metrics.core_seconds_used.mean);
     chart(host, {
-      label: `${M[key].label} against core-seconds granted`, names: true, height: 440,
-      x: { label: "core-seconds granted" }, y: { label: M[key].label + (log ? " (log)" : ""), log, zero: !log },
+      label: `${M[key].label} against core-seconds held`, names: true, height: 440,
+      x: { label: "core-seconds held" }, y: { label: M[key].label + (log ? " (log)" : ""), log, zero: !log },
       lines: used.length ? [{ x: Math.min(...used), text: "used" }] : [],
       series: drawn.map(a => {
-        const x = a.metrics.core_seconds_granted, y = a.metrics[key];
+        const x = a.metrics.core_seconds_held, y = a.metrics[key];
         const point = { x: x.mean, x0: x.min, x1: x.max, y: y.mean, y0: y.min, y1: y.max };
         return { name: a.policy, mode: "points", ...styleOf(a.policy), points: [point] };
       }),
-      tell: p => [`${M[key].label} ${short(p.y)} [${short(p.y0)}..${short(p.y1)}]`, `${short(p.x)} core-s granted`],
+      tell: p => [`${M[key].label} ${short(p.y)} [${short(p.y0)}..${short(p.y1)}]`, `${short(p.x)} core-s held`],
     });
   }
-  const keys = ["slowdown_p99", "bounded_slowdown_p99", "slowdown_p95", "slowdown_p50", "latency_p99_seconds"];
+  const keys = ["slowdown_p99", "slowdown_p999", "bounded_slowdown_p99", "slowdown_p95", "slowdown_p50", "latency_p99_seconds"];
   pick(bar, "latency", keys, v => { key = v; draw(); }, k => M[k].label);
   pick(bar, "scale", ["log", "linear"], v => { log = v === "log"; draw(); });
   view(draw);
@@ -209,8 +210,8 @@ function clusterOverTime({ state, view, kept }) {
     + "reserve for all calls in the system, dashed; choose a panel to see it in full below.");
   const panels = el("div", "panels", made), title = el("h3", "", made);
   const high = el("div", "", made), low = el("div", "", made);
-  el("p", "lead", made, "Harvested was taken below reservations, lent was given above them. Drag sideways for a "
-    + "stretch of time.");
+  el("p", "lead", made, "Harvested was taken below reservations, lent was given above them; held back is kept out of "
+    + "new calls' reach for running ones, beside what is granted. Drag sideways for a stretch of time.");
   const small = CORES.filter(([name]) => ["demand", "granted", "used"].includes(name));
   function focus() {
     const run = kept().find(r => r.policy === state.policy) || kept()[0];
@@ -253,10 +254,11 @@ function brokenPromises({ view, at }) {
 }
 function paired({ C, state, view, nameCell }) {
   const made = section(`Against ${C.baseline}`, "On the same seeds: ratio of ours to theirs with its 95 % interval, "
-    + "then wins-losses-ties. Shaded: the interval of the difference leaves zero out in our favour; red: against us.");
+    + "then wins-losses-ties. Shaded: the interval of the difference leaves zero out in our favour; red: against us. "
+    + "The last column draws functions again, not only seeds: where it is much wider, few functions decide the cost.");
   const host = el("div", "", made);
-  const keys = ["slowdown_p99", "bounded_slowdown_p99", "rfet_mean", "violation_share", "core_seconds_granted",
-    "mib_seconds_granted"];
+  const keys = ["slowdown_p99", "bounded_slowdown_p99", "rfet_mean", "violation_share", "mib_seconds_granted",
+    "core_seconds_held"];
   const cell = pair => {
     if (!pair) return { text: "n/a" };
     const { ratio, difference, wins, losses, ties, metric } = pair;
@@ -275,9 +277,18 @@ function paired({ C, state, view, nameCell }) {
       return;
     }
     const find = (name, key) => here.find(p => p.policy === name && p.metric === key);
-    const rows = names.map(name => [nameCell(name), ...keys.map(key => cell(find(name, key)))]);
-    table(host, ["policy", ...keys.map(key => M[key].label)], rows, "numbers");
+    const rows = names.map(name => {
+      const cells = keys.map(key => cell(find(name, key)));
+      return [nameCell(name), ...cells, overFunctions(find(name, "core_seconds_held"))];
+    });
+    table(host, ["policy", ...keys.map(key => M[key].label), "core-s held, functions drawn again"], rows, "numbers");
   });
+}
+function overFunctions(pair) {
+  const drawn = pair && pair.over_functions;
+  if (!drawn) return { text: "n/a" };
+  const small = `[${short(drawn.low)}, ${short(drawn.high)}] of ${drawn.functions}`;
+  return { text: "×" + short(drawn.ratio), small, best: drawn.high < 1, worse: drawn.low > 1 };
 }
 function functionByFunction({ state, view, kept }) {
   const made = section("Function by function", "One seed. The functions that were granted most; click a head to sort.");
@@ -303,7 +314,7 @@ function facts(parent, pairs) {
 }
 function single() {
   const finish = navigation(), row = D.run, run = D.details[0];
-  const keys = ["calls", ...D.headline, "core_seconds_used", "changes_per_hour", "latency_p99_seconds", "amendments",
+  const keys = ["calls", ...D.headline, "core_seconds_granted", "core_seconds_used", "changes_per_hour", "latency_p99_seconds", "amendments",
     "fallbacks"];
   const undefinedKeys = D.undefined || [];
   const value = key => undefinedKeys.includes(key) ? "n/a" : show(key, row[key]);

@@ -85,6 +85,7 @@ fn call(id: u64, wait: f64, baseline: f64, stretch: f64, granted: f64) -> CallRe
         lowest_grant: low,
         highest_grant: size,
         cpu_granted: (run.as_nanos() as f64 * 2000.0 * granted) as u64,
+        cpu_held_back: (run.as_nanos() as f64 * 100.0 * (1.0 - granted)) as u64,
         cpu_used: (baseline * 1e9 * 2000.0 * 0.38) as u64,
         memory_granted: run.as_nanos() * 1024,
         memory_used: run.as_nanos() * 500,
@@ -104,6 +105,7 @@ fn interval(minute: u64, load: f64, granted: f64, queue: f64, draws: &mut Draws)
         capacity_cores: 128.0,
         demand_cores: demand,
         granted_cores: demand.min(128.0) * granted,
+        held_back_cores: demand.min(128.0) * 0.05 * (1.0 - granted),
         used_cores: demand.min(128.0) * 0.38,
         harvested_cores: demand.min(128.0) * (1.0 - granted),
         lent_cores: demand * 0.06 * (1.0 - granted),
@@ -121,7 +123,7 @@ fn main() -> io::Result<()> {
     let folder = PathBuf::from(env::args().nth(1).unwrap_or_else(|| "target/reports".to_owned()));
     fs::create_dir_all(&folder)?;
     let names: Vec<String> = (0..40).map(|k| format!("app-{}/handler-{k}", k % 7)).collect();
-    let (mut rows, mut details) = (Vec::new(), Vec::new());
+    let (mut rows, mut details, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     for load in [0.6, 0.85] {
         for policy in POLICIES {
             for seed in 1..=5 {
@@ -129,6 +131,7 @@ fn main() -> io::Result<()> {
                 let metrics = run(policy, load, seed);
                 rows.push(metrics.summary(&label));
                 details.push(metrics.detail(&label, &names));
+                costs.push(metrics.function_costs());
             }
         }
     }
@@ -139,7 +142,7 @@ fn main() -> io::Result<()> {
         settings: serde_json::json!({"nodes": 8, "cores_per_node": 16, "warm_up_seconds": 0}),
     };
     fs::write(folder.join("run.html"), run_report(&context, &rows[30], &details[30]))?;
-    let comparison = Comparison::new(rows, "fixed");
+    let comparison = Comparison::with_functions(rows, &costs, "fixed");
     fs::write(folder.join("comparison.html"), comparison_report(&context, &comparison, &details))?;
     fs::write(folder.join("comparison.txt"), comparison.to_text())?;
     let picture = TracePicture {

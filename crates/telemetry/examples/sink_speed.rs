@@ -52,6 +52,7 @@ fn record(id: u64, functions: u64) -> CallRecord {
         lowest_grant: Allocation::new(400 + (spread % 600) as u32, 512),
         highest_grant: size,
         cpu_granted: run.as_nanos() * 1000,
+        cpu_held_back: run.as_nanos() * 50,
         cpu_used: run.as_nanos() * 400,
         memory_granted: run.as_nanos() * 512,
         memory_used: run.as_nanos() * 200,

@@ -1,5 +1,6 @@
 //! Many runs side by side: per load and policy the mean over seeds with its interval, and each policy
-//! paired with a baseline on the same seeds.
+//! paired with a baseline on the same seeds. Where the cost of every function is known, the ratio of
+//! core-seconds held also has an interval over functions, see [`function_bootstrap`](crate::function_bootstrap).
 //!
 //! Four policies are reference rows and always come first: `fixed` (no management at all),
 //! `safeguard-random` (what the safeguard alone is worth), `histogram` (the simplest thing that learns)
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::function_bootstrap::{CostPair, FunctionCosts, FunctionRatio};
 use crate::metric_table::{Direction, METRICS, Metric, metric};
 use crate::statistics::{Estimate, Paired};
 use crate::summary::{RunLabel, RunSummary};
@@ -21,17 +23,21 @@ use crate::summary::{RunLabel, RunSummary};
 pub const REFERENCES: [&str; 4] = ["fixed", "safeguard-random", "histogram", "oracle"];
 /// The reference that knows the future and is therefore never called the best.
 pub const ORACLE: &str = "oracle";
-/// The columns of the short tables.
-pub const HEADLINE: [&str; 8] = [
+/// The columns of the tables in documents.
+pub const HEADLINE: [&str; 10] = [
     "slowdown_p99",
+    "slowdown_p999",
     "bounded_slowdown_p99",
     "rfet_mean",
     "violation_share",
     "harvested_violation_share",
     "cold_share",
     "oom_kills",
-    "core_seconds_granted",
+    "core_seconds_held",
+    "core_seconds_held_back",
 ];
+/// The metric of cost: what new calls could not have.
+pub const COST: &str = "core_seconds_held";
 
 /// All runs of a comparison, with what they say together.
 #[derive(Clone, Debug, Serialize)]
@@ -90,12 +96,20 @@ pub struct Pair {
     /// The outcome.
     #[serde(flatten)]
     pub outcome: Paired,
+    /// The ratio over seeds and functions drawn again; for [`COST`], where the functions are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_functions: Option<FunctionRatio>,
 }
 
 impl Comparison {
     /// Aggregates `rows` and pairs every policy with `baseline`. Runs without a partner on the same load
     /// and seed are aggregated but not paired; runs without calls are left out of both.
     pub fn new(rows: Vec<RunSummary>, baseline: &str) -> Self {
+        Self::with_functions(rows, &[], baseline)
+    }
+
+    /// The same with what each function held, one entry for each row; none if that is not known.
+    pub fn with_functions(rows: Vec<RunSummary>, costs: &[FunctionCosts], baseline: &str) -> Self {
         let mut aggregates = Vec::new();
         let mut pairs = Vec::new();
         for load in loads(&rows) {
@@ -105,7 +119,9 @@ impl Comparison {
             for policy in policies_in_order(&at_load) {
                 let ours = of_policy(&at_load, &policy);
                 if policy != baseline {
-                    pairs.extend(paired(load, &policy, baseline, &ours, &theirs));
+                    let over_functions =
+                        ratio_over_functions(&rows, costs, [&policy, baseline], load);
+                    pairs.extend(paired(load, &policy, baseline, &ours, &theirs, over_functions));
                 }
                 aggregates.push(aggregate(load, policy, &ours));
             }
@@ -218,6 +234,7 @@ fn paired(
     baseline: &str,
     ours: &[&RunSummary],
     theirs: &[&RunSummary],
+    over_functions: Option<FunctionRatio>,
 ) -> Vec<Pair> {
     let partners: Vec<(&RunSummary, &RunSummary)> = ours
         .iter()
@@ -239,9 +256,34 @@ fn paired(
                 baseline: baseline.to_owned(),
                 metric: metric.key,
                 outcome: Paired::of(&values, metric.direction == Direction::Lower)?,
+                over_functions: over_functions.filter(|_| metric.key == COST),
             })
         })
         .collect()
+}
+
+/// Core-seconds held by the first of two policies over those of the second at one load, on the seeds that
+/// both have.
+pub fn ratio_over_functions(
+    rows: &[RunSummary],
+    costs: &[FunctionCosts],
+    [ours, theirs]: [&str; 2],
+    load: f64,
+) -> Option<FunctionRatio> {
+    let of = |policy: &str, seed: u64| {
+        rows.iter()
+            .zip(costs)
+            .filter(|(row, _)| row.load == load && row.seed == seed && row.calls > 0)
+            .find(|(row, _)| row.policy == policy)
+            .map(|(_, costs)| costs)
+    };
+    let seeds = rows.iter().filter(|row| row.load == load && row.policy == ours);
+    let pairs: Vec<CostPair<'_>> = seeds
+        .filter_map(|row| {
+            Some(CostPair { ours: of(ours, row.seed)?, theirs: of(theirs, row.seed)? })
+        })
+        .collect();
+    FunctionRatio::of(&pairs)
 }
 
 #[cfg(test)]
@@ -258,6 +300,7 @@ mod tests {
             slowdown_p99: p99,
             bounded_slowdown_p99: p99 / 2.0,
             rfet_mean: 1.0 + p99 / 1000.0,
+            core_seconds_held: 5000.0 - p99,
             core_seconds_granted: 5000.0 - p99,
             ..RunSummary::default()
         }
@@ -324,7 +367,7 @@ mod tests {
         let silent = RunSummary {
             completed: 0,
             rejected: 1000,
-            core_seconds_granted: 0.0,
+            core_seconds_held: 0.0,
             ..row("silent", 0.8, 1, 0.0)
         };
         let harvesting = |policy, share| RunSummary {
@@ -342,9 +385,28 @@ mod tests {
         let comparison = Comparison::new(rows, "fixed");
         assert_eq!(comparison.best(0.8, "violation_share"), Some(0.1));
         assert_eq!(comparison.best(0.8, "slowdown_p99"), Some(5.0));
-        assert_eq!(comparison.best(0.8, "core_seconds_granted"), Some(4991.0), "silence is cheap");
+        assert_eq!(comparison.best(0.8, "core_seconds_held"), Some(4991.0), "silence is cheap");
         assert_eq!(comparison.best(0.8, "harvested_violation_share"), Some(0.1));
         assert!(comparison.pair(0.8, "a", "harvested_violation_share").is_none());
+    }
+
+    #[test]
+    fn where_functions_are_known_the_cost_has_an_interval_over_them() {
+        let rows = vec![row("fixed", 0.8, 1, 9.0), row("a", 0.8, 1, 3.0)];
+        let costs = [vec![10.0, 10.0], vec![5.0, 10.0]]
+            .map(|of_functions| FunctionCosts { of_functions, of_none: 0.0 });
+        let comparison = Comparison::with_functions(rows, &costs, "fixed");
+        let cost = comparison.pair(0.8, "a", COST).unwrap().over_functions.unwrap();
+        assert_eq!((cost.ratio, cost.low, cost.high), (0.75, 0.5, 1.0));
+        let waiting = comparison.pair(0.8, "a", "slowdown_p99").unwrap();
+        assert_eq!(waiting.over_functions, None);
+        let json = comparison.to_json();
+        let of = |key: &str| {
+            let pairs = json["pairs"].as_array().unwrap();
+            pairs.iter().find(|pair| pair["metric"] == key).unwrap().clone()
+        };
+        assert_eq!(of(COST)["over_functions"]["functions"], 2);
+        assert!(of("slowdown_p99").get("over_functions").is_none());
     }
 
     #[test]

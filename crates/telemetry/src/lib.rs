@@ -12,6 +12,7 @@
 pub mod comparison;
 pub mod document;
 pub mod explain;
+pub mod function_bootstrap;
 pub mod journal;
 pub mod metric_names;
 pub mod metric_table;
@@ -26,6 +27,7 @@ pub mod tensorboard;
 
 pub use comparison::{Aggregate, Comparison};
 pub use document::Document;
+pub use function_bootstrap::{CostPair, FunctionCosts, FunctionRatio};
 pub use journal::{JournalError, JournalKinds, JournalReader, JournalWriter, RunManifest};
 pub use metric_table::{Direction, METRICS, Metric};
 pub use metrics::{RunDetail, RunMetrics};

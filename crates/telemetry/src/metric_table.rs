@@ -111,7 +111,7 @@ metrics! {
     oom_kills, "OOM kills", "kills", Lower, arithmetic,
         "Attempts killed because memory crossed the limit; each is tried once more at the user's size.";
     core_seconds_granted, "core-s granted", "core-seconds", Lower, arithmetic,
-        "CPU held by running calls and by instances that start ahead of any, summed over time.";
+        "CPU granted to running calls and to instances that start ahead of any, summed over time.";
     core_seconds_used, "core-s used", "core-seconds", Neither, arithmetic,
         "CPU in use, summed over time: the floor under what must be granted.";
     mib_seconds_granted, "MiB-s granted", "MiB-seconds", Lower, arithmetic,
@@ -122,6 +122,14 @@ metrics! {
         "Instances, starting and idle ones included, summed over time.";
     changes_per_hour, "changes/h", "1/hour", Lower, arithmetic,
         "Changes of running calls' grants and of instances, per hour of measured time.";
+    slowdown_p999, "p99.9 slowdown", "1", Lower, geometric,
+        "The slowdown that 999 of 1000 calls stay below: what a p99 does not show.";
+    bounded_slowdown_p999, "bounded p99.9", "1", Lower, geometric,
+        "p99.9 of the bounded slowdown.";
+    core_seconds_held, "core-s held", "core-seconds", Lower, arithmetic,
+        "CPU that new calls could not have, summed over time: core-seconds granted plus core-seconds held back. The headline of cost.";
+    core_seconds_held_back, "core-s held back", "core-seconds", Neither, arithmetic,
+        "CPU that nodes kept out of new calls' reach for running calls, beside what these were granted, summed over time. At most what is free counts: with 3 cores to keep and 2 free, 2 are held back.";
     completed, "completed", "calls", Higher, arithmetic,
         "Calls that ended with an answer.";
     failed, "failed", "calls", Lower, arithmetic,

@@ -16,8 +16,9 @@ use windfall_core::{
     Timestamp,
 };
 
-use self::functions::{Compared, FunctionRow, FunctionTable};
+use self::functions::{Compared, CpuTotals, FunctionRow, FunctionTable};
 use self::series::TimeSeries;
+use crate::function_bootstrap::FunctionCosts;
 use crate::journal::TickEntry;
 use crate::quantiles::LogHistogram;
 use crate::summary::{RunLabel, RunSummary};
@@ -169,6 +170,14 @@ impl RunMetrics {
         self.functions.rows(names)
     }
 
+    /// Core-seconds held by each function, and by none.
+    pub fn function_costs(&self) -> FunctionCosts {
+        FunctionCosts {
+            of_functions: self.functions.core_seconds_held(),
+            of_none: self.cost.starting_core_seconds,
+        }
+    }
+
     /// How often each safeguard stepped in.
     pub fn amendments(&self) -> BTreeMap<String, u64> {
         self.amendments.iter().map(|(rule, count)| (rule.to_string(), *count)).collect()
@@ -197,7 +206,9 @@ impl RunMetrics {
         let harvested_compared = harvested - self.counts.harvested_without_baseline;
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let at = |histogram: &LogHistogram, q| histogram.quantile(q).unwrap_or(0.0);
-        let (cpu_granted, cpu_used) = self.functions.cpu_totals();
+        let CpuTotals { granted, held_back, used } = self.functions.cpu_totals();
+        let core_seconds_granted = granted as f64 / CORE_SECOND + self.cost.starting_core_seconds;
+        let core_seconds_held_back = held_back as f64 / CORE_SECOND;
         let (relative_run, slowdown) = (self.relative_run(), self.slowdown());
         let bounded_slowdown = self.with_undisturbed(&self.bounded_slowdown);
         let hours = self.last.since(self.measure_from).as_secs_f64() / 3600.0;
@@ -211,14 +222,17 @@ impl RunMetrics {
             slowdown_p50: at(&slowdown, 0.5),
             slowdown_p95: at(&slowdown, 0.95),
             slowdown_p99: at(&slowdown, 0.99),
+            slowdown_p999: at(&slowdown, 0.999),
             bounded_slowdown_p99: at(&bounded_slowdown, 0.99),
+            bounded_slowdown_p999: at(&bounded_slowdown, 0.999),
             violation_share: share(violations, completed - without_baseline),
             harvested_violation_share: share(self.counts.harvested_violations, harvested_compared),
             cold_share: share(self.counts.cold, completed),
             oom_kills: self.counts.oom_kills,
-            core_seconds_granted: cpu_granted as f64 / CORE_SECOND
-                + self.cost.starting_core_seconds,
-            core_seconds_used: cpu_used as f64 / CORE_SECOND,
+            core_seconds_held: core_seconds_granted + core_seconds_held_back,
+            core_seconds_granted,
+            core_seconds_held_back,
+            core_seconds_used: used as f64 / CORE_SECOND,
             mib_seconds_granted: self.cost.memory_granted as f64 / MIB_SECOND,
             mib_seconds_used: self.cost.memory_used as f64 / MIB_SECOND,
             instance_seconds: self.cost.instance_seconds,
@@ -403,6 +417,21 @@ mod tests {
         assert!((summary.violation_depth_max - 1.0).abs() < 1e-12);
         assert!((summary.slowdown_p99 - 2.0).abs() < 1e-12);
         assert!((summary.core_seconds_granted - 4.0 * 1.0).abs() < 1e-9);
+        assert_eq!(summary.slowdown_p999, summary.slowdown_max);
+    }
+
+    #[test]
+    fn what_is_held_back_for_a_call_is_held_beside_what_it_was_granted() {
+        // One core for a second each; half a core-second more was kept for the second call.
+        let mut calls = [call(0, 1.0), call(1, 1.0)];
+        calls[1].cpu_held_back = 500_000_000_000;
+        let metrics = metrics_of(&calls);
+        let summary = metrics.summary(&label("windfall", 1));
+        assert_eq!(summary.core_seconds_granted, 2.0);
+        assert_eq!(summary.core_seconds_held_back, 0.5);
+        assert_eq!(summary.core_seconds_held, 2.5);
+        let costs = metrics.function_costs();
+        assert_eq!((costs.of_functions.iter().sum::<f64>(), costs.of_none), (2.5, 0.0));
     }
 
     #[test]

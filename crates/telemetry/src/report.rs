@@ -4,9 +4,11 @@
 //! Text from outside (policy and function names, settings, commands) reaches the page either escaped or
 //! inside a JSON block in which no `<` is left, and the script only ever sets it as text.
 
+mod from_files;
 mod narrative;
 mod palette;
 
+pub use from_files::{ComparisonResults, JournalReport, journal_report};
 pub(crate) use palette::signs;
 
 use serde::{Deserialize, Serialize};
@@ -149,13 +151,14 @@ fn common(context: &ReportContext, kind: &str) -> Value {
 }
 
 /// What can be looked at seed by seed.
-const SEED_METRICS: [&str; 6] = [
+const SEED_METRICS: [&str; 7] = [
     "slowdown_p99",
+    "slowdown_p999",
     "bounded_slowdown_p99",
     "rfet_mean",
     "violation_share",
     "cold_share",
-    "core_seconds_granted",
+    "core_seconds_held",
 ];
 
 fn seed_rows(rows: &[RunSummary]) -> Value {
@@ -209,7 +212,8 @@ fn columns(series: &TimeSeries) -> Value {
     json!({
         "time": time,
         "capacity_cores": column!(capacity_cores), "demand_cores": column!(demand_cores),
-        "granted_cores": column!(granted_cores), "used_cores": column!(used_cores),
+        "granted_cores": column!(granted_cores), "held_back_cores": column!(held_back_cores),
+        "used_cores": column!(used_cores),
         "harvested_cores": column!(harvested_cores), "lent_cores": column!(lent_cores),
         "running": column!(running), "waiting": column!(waiting), "instances": column!(instances),
     })

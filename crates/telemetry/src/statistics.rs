@@ -5,6 +5,7 @@
 //! over orders of magnitude (the p99 slowdown) are averaged as logarithms.
 
 use serde::{Deserialize, Serialize};
+use windfall_core::statistics::{Interval, mean, sample_deviation};
 
 /// A mean with the interval that holds the true one with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,14 +51,8 @@ impl Estimate {
     }
 
     fn around(mean: f64, low: f64, high: f64, samples: &[f64]) -> Self {
-        Self {
-            mean,
-            low,
-            high,
-            min: samples.iter().copied().fold(f64::INFINITY, f64::min),
-            max: samples.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            samples: samples.len(),
-        }
+        let Interval { low: min, high: max } = Interval::covering(samples);
+        Self { mean, low, high, min, max, samples: samples.len() }
     }
 
     /// Half the width of the interval.
@@ -66,20 +61,8 @@ impl Estimate {
     }
 }
 
-/// Mean of `samples`, if there are any.
-pub fn mean(samples: &[f64]) -> Option<f64> {
-    (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
-}
-
-/// Standard deviation with `n - 1`; nothing below two samples.
-pub fn standard_deviation(samples: &[f64]) -> Option<f64> {
-    let center = mean(samples)?;
-    let squares: f64 = samples.iter().map(|x| (x - center).powi(2)).sum();
-    (samples.len() > 1).then(|| (squares / (samples.len() - 1) as f64).sqrt())
-}
-
 fn half_width(samples: &[f64]) -> f64 {
-    let Some(sd) = standard_deviation(samples) else { return 0.0 };
+    let Some(sd) = sample_deviation(samples) else { return 0.0 };
     student_t(0.975, (samples.len() - 1) as f64) * sd / (samples.len() as f64).sqrt()
 }
 
@@ -260,10 +243,5 @@ mod tests {
         let paired = Paired::of(&[(2.0, 1.0), (3.0, 1.0), (1.0, 1.0)], false).unwrap();
         assert_eq!((paired.wins, paired.losses, paired.ties), (2, 0, 1));
         close(paired.ratio.unwrap().mean, 6.0_f64.cbrt(), 1e-9);
-    }
-
-    #[test]
-    fn the_spread_is_that_of_the_schoolbook() {
-        close(standard_deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap(), 2.138, 1e-3);
     }
 }

@@ -37,6 +37,10 @@ pub struct RunSummary {
     pub mib_seconds_used: f64,
     pub instance_seconds: f64,
     pub changes_per_hour: f64,
+    pub slowdown_p999: f64,
+    pub bounded_slowdown_p999: f64,
+    pub core_seconds_held: f64,
+    pub core_seconds_held_back: f64,
     pub completed: u64,
     pub failed: u64,
     pub rejected: u64,
@@ -96,6 +100,10 @@ mod tests {
             "mib_seconds_used",
             "instance_seconds",
             "changes_per_hour",
+            "slowdown_p999",
+            "bounded_slowdown_p999",
+            "core_seconds_held",
+            "core_seconds_held_back",
         ];
         let places: Vec<usize> =
             order.iter().map(|key| text.find(&format!("\"{key}\":")).unwrap()).collect();

@@ -13,7 +13,7 @@ use windfall_telemetry::metrics::functions::FunctionRow;
 use windfall_telemetry::report::{
     ReportContext, TracePicture, comparison_report, run_report, trace_report,
 };
-use windfall_telemetry::{Comparison, RunDetail, RunLabel, RunSummary};
+use windfall_telemetry::{Comparison, FunctionCosts, RunDetail, RunLabel, RunSummary};
 
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
@@ -77,7 +77,10 @@ fn row(policy: &str, load: f64, seed: u64, scale: f64) -> RunSummary {
         bounded_slowdown_p99: 4.0 * scale,
         latency_p99_seconds: scale,
         violation_share: 0.01 * scale,
+        slowdown_p999: 20.0 * scale,
+        core_seconds_held: 5500.0 / scale,
         core_seconds_granted: 5000.0 / scale,
+        core_seconds_held_back: 500.0 / scale,
         core_seconds_used: 1000.0,
         mib_seconds_granted: 1e6,
         ..RunSummary::default()
@@ -136,18 +139,24 @@ fn a_browser_draws_every_chart_without_an_error() {
         .collect();
     let details: Vec<RunDetail> =
         policies.iter().map(|(name, _)| detail(name, 0.8, true)).collect();
-    let comparison = Comparison::new(rows.clone(), "fixed");
+    let costs: Vec<FunctionCosts> = rows
+        .iter()
+        .map(|row| if row.policy == "libra" { [3.0, 6.0] } else { [4.0, 8.0] })
+        .map(|held| FunctionCosts { of_functions: held.to_vec(), of_none: 0.0 })
+        .collect();
+    let comparison = Comparison::with_functions(rows.clone(), &costs, "fixed");
     let page = drawn(browser, "comparison", &comparison_report(&context(), &comparison, &details));
     assert_clean("comparison", &page);
-    // Points, three curves of each small panel, distribution, six and three lines in full.
-    assert_eq!(count(&page, "class=\"line\""), 4 * 3 + 4 + 6 + 3);
+    // Points, three curves of each small panel, distribution, seven and three lines in full.
+    assert_eq!(count(&page, "class=\"line\""), 4 * 3 + 4 + 7 + 3);
+    assert!(page.contains("[0.750, 0.750] of 2"), "the ratio over functions is shown");
     assert_eq!(count(&page, "class=\"name\""), 4, "a label for each policy");
     assert_eq!(count(&page, "class=\"strip-dot\""), 12, "a mark for each run");
     assert!(!page.contains("<b>new"), "names are text");
 
     let page = drawn(browser, "run", &run_report(&context(), &rows[0], &details[0]));
     assert_clean("run", &page);
-    assert_eq!(count(&page, "class=\"line\""), 6 + 3 + 1);
+    assert_eq!(count(&page, "class=\"line\""), 7 + 3 + 1);
 
     // Nothing at all must still be a page.
     let empty =

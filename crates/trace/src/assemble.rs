@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use windfall_core::statistics::nearest_neighbour;
 use windfall_core::{Duration, Seed, Timestamp, Trigger, Workload};
 
 use crate::azure_2019;
@@ -74,7 +75,7 @@ pub(crate) fn open_azure_2019(
         .zip(keep)
         .filter(|(_, keep)| *keep)
         .filter_map(|((facts, row), _)| facts.map(|facts| (facts, row.as_slice())))
-        .filter(|(facts, _)| options.holds(&facts.application))
+        .filter(|(facts, _)| options.takes(facts))
         .collect();
     let (facts, rows): (Vec<FunctionFacts>, Vec<_>) = not_empty(kept, &name)?.into_iter().unzip();
     let counts = MinuteCounts::new(window.1, &rows, totals, options.caps);
@@ -212,8 +213,7 @@ fn facts_of_calls(
         if !keep[member] {
             continue;
         }
-        place[member] = Some(facts.len() as u32);
-        facts.push(FunctionFacts {
+        let known = FunctionFacts {
             member: member as u64,
             name: format!("{application}/{function}"),
             application,
@@ -221,7 +221,12 @@ fn facts_of_calls(
             duration_ms: Some(percentiles_of(std::mem::take(&mut runs_ms[member]))),
             memory_mib: None,
             reservation: None,
-        });
+        };
+        if options.without_sleepers && known.sleeps() {
+            continue;
+        }
+        place[member] = Some(facts.len() as u32);
+        facts.push(known);
     }
     (facts, place)
 }
@@ -231,9 +236,8 @@ fn percentiles_of(mut values: Vec<f32>) -> Quantiles {
     values.sort_unstable_by(f32::total_cmp);
     let limits = &demand().duration;
     let at = |probability: f64| {
-        let place = probability * (values.len().max(1) - 1) as f64;
-        let value = values.get(place.round() as usize);
-        (probability, value.map_or(limits.low_ms, |&value| f64::from(value)))
+        let value = nearest_neighbour(&values, probability);
+        (probability, value.map_or(limits.low_ms, f64::from))
     };
     Quantiles::new([0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0].map(at), limits.low_ms, limits.high_ms)
 }

@@ -18,6 +18,7 @@ use crate::bin_rates::poisson;
 use crate::binned::{BinCount, Binned, Counts, Function, MAX_FUNCTIONS, Placement};
 use crate::demand_model::FunctionFacts;
 use crate::error::TraceError;
+use crate::options::is_false;
 use crate::parameters::{demand, weighted};
 use crate::quantiles::{Quantiles, normal_cdf};
 
@@ -35,6 +36,10 @@ pub struct AzureLikeSettings {
     pub start_hour: f64,
     /// Where inside a minute calls arrive.
     pub placement: Placement,
+    /// Without functions whose calls are taken to sleep: all of them take the same long time. The others
+    /// then make all the calls.
+    #[serde(skip_serializing_if = "is_false")]
+    pub without_sleepers: bool,
 }
 
 impl Default for AzureLikeSettings {
@@ -45,14 +50,16 @@ impl Default for AzureLikeSettings {
             calls_per_hour: parameters().calls_per_hour,
             start_hour: 8.0,
             placement: Placement::Uniform,
+            without_sleepers: false,
         }
     }
 }
 
 impl AzureLikeSettings {
     pub(crate) fn describe(&self) -> String {
+        let sleepers = if self.without_sleepers { ", without functions that sleep" } else { "" };
         format!(
-            "azure-like: {} functions, {}, {:.0} calls an hour",
+            "azure-like: {} functions, {}, {:.0} calls an hour{sleepers}",
             self.functions, self.duration, self.calls_per_hour
         )
     }
@@ -147,8 +154,27 @@ enum Pattern {
     Random { per_minute: f64, most: f64, burst: f64, level: f64 },
 }
 
-/// Draws what the generator knows of function `member`, and its calls per hour before scaling.
-fn draw_function(member: u64, seed: Seed) -> (FunctionFacts, Pattern, f64) {
+/// A function as the generator draws it.
+struct DrawnFunction {
+    facts: FunctionFacts,
+    pattern: Pattern,
+    /// Calls per hour before scaling.
+    per_hour: f64,
+}
+
+/// Every function of the workload, in order.
+fn draw_functions(
+    settings: &AzureLikeSettings,
+    seed: Seed,
+) -> impl Iterator<Item = DrawnFunction> + use<> {
+    let without_sleepers = settings.without_sleepers;
+    (0..u64::from(settings.functions))
+        .map(move |member| draw_function(member, seed))
+        .filter(move |drawn| !(without_sleepers && drawn.facts.sleeps()))
+}
+
+/// Draws what the generator knows of function `member`.
+fn draw_function(member: u64, seed: Seed) -> DrawnFunction {
     let numbers = parameters();
     let mut rng = seed.stream("functions").stream("azure-like").member(member).generator();
     let trigger = weighted(&numbers.trigger, |trigger| trigger.weight, &mut rng);
@@ -179,7 +205,7 @@ fn draw_function(member: u64, seed: Seed) -> (FunctionFacts, Pattern, f64) {
         Trigger::Timer => draw_timer(numbers, &mut rng).unwrap_or(random),
         _ => random,
     };
-    (facts, pattern, per_hour)
+    DrawnFunction { facts, pattern, per_hour }
 }
 
 fn normal(rng: &mut impl Rng) -> f64 {
@@ -355,11 +381,8 @@ impl Counts for Generated {
     }
 
     fn restart(&mut self, seed: Seed, draws: &[Function]) {
-        self.drawn = (0..u64::from(self.settings.functions))
-            .map(|member| {
-                let (_, pattern, per_hour) = draw_function(member, seed);
-                Drawn { pattern, per_hour }
-            })
+        self.drawn = draw_functions(&self.settings, seed)
+            .map(|DrawnFunction { pattern, per_hour, .. }| Drawn { pattern, per_hour })
             .collect();
         self.scale(draws.iter().map(|function| function.model.mean_run_seconds()));
     }
@@ -388,13 +411,14 @@ pub fn azure_like_minutes(
     seed: Seed,
 ) -> Result<Vec<Vec<u64>>, TraceError> {
     settings.check()?;
-    let is_random = |member| matches!(draw_function(member, seed).1, Pattern::Random { .. });
+    let is_random = |drawn: &DrawnFunction| matches!(drawn.pattern, Pattern::Random { .. });
     let rows = generate(settings, seed).counts_per_bin();
-    Ok((0..).zip(rows).filter(|(member, _)| is_random(*member)).map(|(_, row)| row).collect())
+    let functions = draw_functions(settings, seed).zip(rows);
+    Ok(functions.filter(|(drawn, _)| is_random(drawn)).map(|(_, row)| row).collect())
 }
 
 fn generate(settings: &AzureLikeSettings, seed: Seed) -> Binned<Generated> {
-    let facts = (0..u64::from(settings.functions)).map(|member| draw_function(member, seed).0);
+    let facts = draw_functions(settings, seed).map(|drawn| drawn.facts);
     let counts = Generated { drawn: Vec::new(), settings: settings.clone() };
     Binned::new(facts.collect(), counts, settings.placement, seed)
 }

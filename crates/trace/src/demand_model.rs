@@ -41,6 +41,21 @@ pub(crate) struct FunctionFacts {
     pub(crate) reservation: Option<Allocation>,
 }
 
+impl FunctionFacts {
+    /// Whether its calls are taken to sleep: all of them take the same long time, as calls do that wait for
+    /// a timeout. `idle.sleeper_share` of their time is then spent waiting, which is **chosen** and not
+    /// measured: a live policy gains more on such calls than on any others.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.duration_ms.as_ref().is_some_and(|duration_ms| sleeps(duration_ms, demand()))
+    }
+}
+
+fn sleeps(duration_ms: &Quantiles, parameters: &DemandParameters) -> bool {
+    let (shortest, longest) = (duration_ms.at(0.01), duration_ms.at(0.99));
+    let idle = &parameters.idle;
+    shortest > idle.sleeper_p1_ms && longest < idle.sleeper_p99_over_p1 * shortest
+}
+
 /// How the calls of one function are drawn.
 #[derive(Clone, Debug)]
 pub(crate) struct CallModel {
@@ -83,8 +98,7 @@ pub(crate) fn model_function(facts: &FunctionFacts, seed: Seed) -> ModelledFunct
     let runtime = weighted(&parameters.runtime, |runtime| runtime.share, &mut rng);
     let import = parameters.cold_start.import_factor.draw(&mut rng);
     let input_kib = draw_input(&traits, &duration_ms, parameters, &mut rng);
-    let sleeps = duration_ms.at(0.01) > parameters.idle.sleeper_p1_ms
-        && duration_ms.at(0.99) < parameters.idle.sleeper_p99_over_p1 * duration_ms.at(0.01);
+    let sleeps = sleeps(&duration_ms, parameters);
     let model = CallModel {
         run_ns: ScoreTable::new(|z| duration_ms.at(normal_cdf(z)) * 1e6),
         parallelism_millis: ScoreTable::new(|z| {

@@ -34,7 +34,7 @@ mod times_only;
 
 pub use azure_like::{AzureLikeSettings, azure_like_minutes};
 pub use binned::Placement;
-pub use detect::{Detected, TraceKind, detect};
+pub use detect::{Detected, FileKind, TraceKind, detect, detect_table};
 pub use error::TraceError;
 pub use minute_counts::Caps;
 pub use options::{Fold, FoldBy, Needs, ReadOptions};

@@ -8,6 +8,7 @@ use windfall_core::Seed;
 use windfall_core::seed::mix;
 
 use crate::binned::Placement;
+use crate::demand_model::FunctionFacts;
 use crate::detect::TraceKind;
 use crate::error::TraceError;
 use crate::minute_counts::Caps;
@@ -77,6 +78,10 @@ pub struct ReadOptions {
     pub max_functions: Option<usize>,
     /// Without the function that is called most often.
     pub without_busiest: bool,
+    /// Without functions whose calls are taken to sleep: all of them take the same long time. For traces
+    /// with run times.
+    #[serde(skip_serializing_if = "is_false")]
+    pub without_sleepers: bool,
     /// Only this half of the functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold: Option<Fold>,
@@ -108,6 +113,10 @@ impl Needs {
     }
 }
 
+pub(crate) fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 impl Default for ReadOptions {
     fn default() -> Self {
         Self {
@@ -118,6 +127,7 @@ impl Default for ReadOptions {
             window_minutes: None,
             max_functions: None,
             without_busiest: false,
+            without_sleepers: false,
             fold: None,
             fold_by: FoldBy::default(),
             skip_incomplete: false,
@@ -177,6 +187,9 @@ impl ReadOptions {
     pub(crate) fn check_for(&self, kind: &TraceKind, file: &Path) -> Result<(), TraceError> {
         let Self { placement, caps, huawei_scale, skip_incomplete, fold_by, needs, .. } = self;
         let calls_at_once = self.calls_at_once.is_some();
+        let has_run_times =
+            matches!(kind, TraceKind::Azure2019 { .. } | TraceKind::Azure2021 { .. });
+        let without_sleepers = self.without_sleepers && !has_run_times;
         // The window and the choice of functions work on every kind.
         let (counts, huawei, tables) = match kind {
             TraceKind::Azure2019 { .. } => (true, false, true),
@@ -191,6 +204,7 @@ impl ReadOptions {
             ("calls_at_once", calls_at_once && !huawei, "Huawei's tables"),
             ("fold_by", *fold_by != usual.fold_by && !counts, "counts per minute or bin"),
             ("needs", *needs != usual.needs && !counts, "counts per minute or bin"),
+            ("without_sleepers", without_sleepers, "traces with run times"),
             ("skip_incomplete", *skip_incomplete && !tables, "Azure's three tables of 2019"),
         ];
         match idle.into_iter().find(|(_, refused, _)| *refused) {
@@ -212,6 +226,11 @@ impl ReadOptions {
             return Err(TraceError::BadSetting { setting: "window_minutes", value, allowed });
         }
         Ok((from, to.min(minutes).saturating_sub(from)))
+    }
+
+    /// Whether a function of which `facts` are known is read.
+    pub(crate) fn takes(&self, facts: &FunctionFacts) -> bool {
+        self.holds(&facts.application) && !(self.without_sleepers && facts.sleeps())
     }
 
     /// Whether the functions of `application` belong to the half that is read.

@@ -69,6 +69,9 @@ impl Source {
                 if options.without_busiest {
                     text += ", without the busiest function";
                 }
+                if options.without_sleepers {
+                    text += ", without functions that sleep";
+                }
                 match options.fold {
                     Some(Fold::Train) => text += ", functions of the training half",
                     Some(Fold::Test) => text += ", functions of the test half",

@@ -1,5 +1,5 @@
 //! Where a rule does not hold, and why. An exception that is no longer needed fails too, so that this
-//! list only ever tells the truth.
+//! list never names a file that no longer needs it.
 
 use super::finding::Finding;
 use super::repository::Repository;

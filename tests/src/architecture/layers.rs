@@ -239,6 +239,18 @@ fn list(names: &[&str]) -> String {
 }
 
 #[test]
+fn no_simulator_stands_behind_the_registry() {
+    let mut behind = vec!["registry"];
+    let mut place = 0;
+    while let Some(name) = behind.get(place) {
+        let row = ARROWS.iter().find(|(row, _)| row.strip_prefix("windfall-") == Some(*name));
+        behind.extend(row.map_or(&[][..], |(_, may)| may));
+        place += 1;
+    }
+    assert!(!behind.contains(&"sim"), "a driver of a real platform must not link the simulator");
+}
+
+#[test]
 fn the_table_itself_has_no_circle() {
     // Layers are listed bottom up, so every arrow must lead to a row above.
     for (place, (name, may)) in ARROWS.iter().enumerate() {

@@ -112,7 +112,7 @@ fn questions_without_an_answer_say_what_there_is() {
     place.run("explain r call 999999", &[]).refused(&["r/journal.jsonl", missing]);
     place.run("explain r tick 3", &[]).refused(&["the journal has no tick 3"]);
     place.run("explain r call seven", &[]).refused(&["`seven` is not a number", "call 812"]);
-    place.run("explain r wish 7", &[]).refused(&["`wish` is neither call nor tick"]);
+    place.run("explain r goal 7", &[]).refused(&["`goal` is neither call nor tick"]);
     place.run("explain nowhere call 7", &[]).refused(&["nowhere: cannot be read"]);
     nothing_written(&place, &before);
 }

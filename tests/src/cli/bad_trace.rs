@@ -34,14 +34,14 @@ fn refuses(place: &Place, parts: &[&str]) {
     let compared = place.run("compare --trace t --seeds 1 --loads 0.8 --journals --out o", &[]);
     let simulated = place.run("simulate --trace t --out o", &[]);
     let converted = place.run("trace convert t t.wf", &[]);
-    let told: Vec<String> =
+    let printed: Vec<String> =
         [compared, simulated, converted].map(|ended| problem(ended.refused(parts))).into();
-    assert_eq!(told[0], told[1]);
-    assert_eq!(told[1], told[2]);
+    assert_eq!(printed[0], printed[1]);
+    assert_eq!(printed[1], printed[2]);
     assert_eq!(place.files(), before, "nothing may be left behind");
 }
 
-/// What was told from `error:` on; notices come before it.
+/// The output from `error:` on; notices come before it.
 fn problem(ended: Ended) -> String {
     ended.stderr
 }

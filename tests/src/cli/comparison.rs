@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::program::{Place, SMALL};
 
 /// Every key that scripts rely on.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 23] = [
     "policy",
     "load",
     "seed",
@@ -27,6 +27,10 @@ const KEYS: [&str; 19] = [
     "mib_seconds_used",
     "instance_seconds",
     "changes_per_hour",
+    "slowdown_p999",
+    "bounded_slowdown_p999",
+    "core_seconds_held",
+    "core_seconds_held_back",
 ];
 
 /// Policies that size a call at dispatch and leave it alone.
@@ -125,6 +129,25 @@ fn grants_cover_what_is_used_and_the_oracle_grants_least() {
             (number(oracle, "core_seconds_granted"), number(row, "core_seconds_granted"));
         assert!(least <= granted, "the oracle grants {least} core-s, more than {row}");
     }
+}
+
+#[test]
+fn what_is_held_back_is_counted_where_a_policy_holds_back() {
+    let json = compared("--loads 0.8 --seeds 2 --policies fixed,histogram,windfall");
+    for row in rows(&json) {
+        let [held, granted, held_back] =
+            ["core_seconds_held", "core_seconds_granted", "core_seconds_held_back"]
+                .map(|key| number(row, key));
+        assert!((held - granted - held_back).abs() <= 1e-9 * held, "{row}");
+        assert_eq!(held_back > 0.0, policy(row) == "windfall", "{row}");
+        assert!(number(row, "slowdown_p999") >= number(row, "slowdown_p99"), "{row}");
+    }
+    let pairs = json["pairs"].as_array().expect("pairs");
+    let cost =
+        |pair: &&Value| pair["policy"] == "windfall" && pair["metric"] == "core_seconds_held";
+    let over_functions = &pairs.iter().find(cost).expect("a pair")["over_functions"];
+    let [low, ratio, high] = ["low", "ratio", "high"].map(|key| number(over_functions, key));
+    assert!(low <= ratio && ratio <= high, "{over_functions}");
 }
 
 #[test]

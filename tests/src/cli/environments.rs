@@ -101,8 +101,11 @@ fn a_python_process_plays_the_same_episode_twice() {
     }
     let output = Command::new("python3").arg("-c").arg(PYTHON).arg(windfall()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["first"], told["second"]);
-    assert_eq!((told["first"][1].clone(), told["first"][2].clone()), (json!(200), json!(true)));
-    assert!(told["problem"].as_str().unwrap().contains("not a JSON object"));
+    let answers: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answers["first"], answers["second"]);
+    assert_eq!(
+        (answers["first"][1].clone(), answers["first"][2].clone()),
+        (json!(200), json!(true))
+    );
+    assert!(answers["problem"].as_str().unwrap().contains("not a JSON object"));
 }

@@ -1,5 +1,5 @@
-//! Outputs that may not change unseen, byte for byte: journals of tiny scenarios, the stories told from
-//! them, and every help text. `cargo xtask bless` rewrites the files under `tests/golden`.
+//! Outputs that must not change by accident, compared byte for byte: journals of tiny scenarios, what `explain` prints
+//! for them, and every help text. `cargo xtask bless` rewrites the files under `tests/golden`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,6 +13,11 @@ const BLESS: &str = "WINDFALL_BLESS";
 /// A journal is for people to read the difference of; larger ones are not read.
 const LARGEST: usize = 60_000;
 
+/// Whether files may be rewritten.
+pub(crate) fn is_blessing() -> bool {
+    std::env::var_os(BLESS).is_some_and(|value| value == "1")
+}
+
 fn file(name: &str) -> PathBuf {
     root().join("tests/golden").join(name)
 }
@@ -22,7 +27,7 @@ fn file(name: &str) -> PathBuf {
 fn compare(name: &str, found: &str) {
     assert!(found.len() < LARGEST, "{name} would have {} bytes", found.len());
     let path = file(name);
-    if std::env::var_os(BLESS).is_some_and(|value| value == "1") {
+    if is_blessing() {
         fs::create_dir_all(path.parent().expect("in a folder")).expect("a folder can be made");
         fs::write(&path, found).expect("a golden file can be written");
         return;

@@ -46,7 +46,7 @@ fn a_journal_of_compare_is_that_of_simulate() {
 
 #[test]
 fn the_oracle_cannot_be_a_shadow() {
-    // Only a run of its own is told the future; beside another policy it would wish for nothing.
+    // The oracle needs foresight, which only a run of its own has; as a shadow it decides nothing.
     let ended = Place::new().run("simulate --shadow oracle --out r", &SMALL);
     ended.refused(&["oracle cannot be a shadow"]);
 }
@@ -67,11 +67,11 @@ fn a_shadow_is_recorded_and_never_obeyed() {
     for (without, with) in alone.iter().zip(&beside).skip(1) {
         let mut same = with.clone();
         if let Some(call) = same.get_mut("call") {
-            assert!(call["shadow"].is_array(), "the shadow's wish is missing: {call}");
+            assert!(call["shadow"].is_array(), "the shadow's decision is missing: {call}");
             differs += usize::from(call["shadow"] != call["wanted"]);
             call["shadow"] = without["call"]["shadow"].clone();
         }
         assert_eq!(&same, without, "the shadow changed what happened");
     }
-    assert!(differs > 0, "two policies never wish the same all the time");
+    assert!(differs > 0, "two policies never decide the same throughout");
 }

@@ -1,6 +1,6 @@
 //! Finds the `windfall` program, runs it in a directory of its own, and judges how it ended.
 //!
-//! Cargo tells the path of a program only to tests of its own package (`CARGO_BIN_EXE_…`), and a
+//! Cargo passes the path of a program only to tests of its own package (`CARGO_BIN_EXE_…`), and a
 //! dependency on a program is unstable. So the first test asks cargo to build it beside this test's own
 //! executable: nothing happens if it is there and fresh, and a stale one is never tested.
 
@@ -81,7 +81,7 @@ impl Ended {
             .unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
     }
 
-    /// It could not be done: exit code 2, nothing printed as data, and each of `parts` was told.
+    /// It could not be done: exit code 2, nothing printed as data, and each of `parts` in the message.
     #[track_caller]
     pub(crate) fn refused(self, parts: &[&str]) -> Self {
         assert_eq!(self.code, Some(2), "{self:?}");
@@ -89,7 +89,7 @@ impl Ended {
         assert!(self.stderr.starts_with("error: "), "{self:?}");
         assert!(!self.stderr.contains("panicked"), "{self:?}");
         for part in parts {
-            assert!(self.stderr.contains(part), "`{part}` is not told: {}", self.stderr);
+            assert!(self.stderr.contains(part), "`{part}` is missing in: {}", self.stderr);
         }
         self
     }

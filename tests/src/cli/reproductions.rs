@@ -1,5 +1,6 @@
 //! Reproductions: the keys that scripts rely on, and what is said where the data is not at hand.
 
+use super::comparison::number;
 use super::program::{Ended, Place};
 
 #[test]
@@ -10,8 +11,8 @@ fn faasrm_goes_on_with_generated_calls_and_says_so() {
     let words: Vec<&str> = words.split(' ').collect();
     let output = place.command(&words).env("WINDFALL_DATA", place.path("nowhere")).output();
     let ended = Ended::of(output.expect("the program can be started"));
-    for told in ["Azure Functions 2019", "IntelliSys-Lab/Freyr-sim", "--sample DIR", "GENERATED"] {
-        assert!(ended.stderr.contains(told), "`{told}` is not told: {}", ended.stderr);
+    for part in ["Azure Functions 2019", "IntelliSys-Lab/Freyr-sim", "--sample DIR", "GENERATED"] {
+        assert!(ended.stderr.contains(part), "`{part}` is missing in: {}", ended.stderr);
     }
     let json = ended.json();
     let rows = json["published"].as_array().expect("rows");
@@ -32,6 +33,25 @@ fn faasrm_goes_on_with_generated_calls_and_says_so() {
     assert_eq!(rows[0]["rfet_mean"], 1.0, "fixed is its own baseline");
     assert!(json["workload"].as_str().is_some_and(|label| label.contains("GENERATED")));
     assert!(place.read("o/report.html").contains("GENERATED"));
+}
+
+#[test]
+fn faasrm_shows_what_the_saving_hangs_on() {
+    let place = Place::new();
+    let words = "reproduce faasrm --quick --no-agent --seeds 1 --episodes 1 --minutes 2 --out o --format json";
+    let words: Vec<&str> = words.split(' ').collect();
+    let output = place.command(&words).env("WINDFALL_DATA", place.path("nowhere")).output();
+    let json = Ended::of(output.expect("the program can be started")).json();
+    let variants = json["variants"].as_array().expect("variants");
+    let names: Vec<&str> = variants.iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["full", "capped", "no-sleepers"]);
+    for variant in variants {
+        let [load, low, saving, high] =
+            ["load", "saving_low", "saving_percent", "saving_high"].map(|key| number(variant, key));
+        assert_eq!(load, 0.8);
+        assert!(low <= saving && saving <= high && high <= 100.0, "{variant}");
+    }
+    assert!(place.read("o/report.html").contains("what it hangs on"));
 }
 
 #[test]

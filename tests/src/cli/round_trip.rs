@@ -16,7 +16,7 @@ fn a_simulated_run_can_be_explained_and_reported() {
     assert_eq!(call["call"]["id"], 7);
     let story = place.run("explain r call 7", &[]).done().stdout;
     for word in ["call 7", "wanted", "granted"] {
-        assert!(story.contains(word), "`{word}` is not told: {story}");
+        assert!(story.contains(word), "`{word}` is missing in: {story}");
     }
     assert_eq!(place.run("explain r call:7", &[]).done().stdout, story);
     assert_eq!(place.run("explain r 7", &[]).done().stdout, story);

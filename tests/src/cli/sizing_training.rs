@@ -10,19 +10,19 @@ const TRAIN: &str =
 #[test]
 fn a_fresh_process_gives_the_table_of_the_training() {
     let place = Place::new();
-    let told = place.run(&format!("{TRAIN} --out t"), &[]).done().stdout;
-    assert_eq!(told.trim_end(), place.read("t/evaluation.csv").trim_end());
-    assert!(told.contains("windfall.safetensors"), "{told}");
+    let printed = place.run(&format!("{TRAIN} --out t"), &[]).done().stdout;
+    assert_eq!(printed.trim_end(), place.read("t/evaluation.csv").trim_end());
+    assert!(printed.contains("windfall.safetensors"), "{printed}");
     assert!(place.read("t/turns.jsonl").lines().count() >= 10);
     for out in ["first", "second"] {
         let line = format!("compare --scenario t/test.toml --format csv --out {out}");
-        assert_eq!(place.run(&line, &[]).done().stdout, told, "{out}");
+        assert_eq!(place.run(&line, &[]).done().stdout, printed, "{out}");
     }
     let one =
         "compare --scenario t/test.toml --policy t/windfall.safetensors --format csv --out one";
     let row = place.run(one, &[]).done().stdout;
     let row = row.lines().nth(1).expect("a head and a row");
-    assert!(told.lines().any(|line| line == row), "alone it is the same: {row}");
+    assert!(printed.lines().any(|line| line == row), "alone it is the same: {row}");
 }
 
 #[test]

@@ -171,6 +171,6 @@ fn an_unknown_word_is_refused_with_a_suggestion() {
 
 #[test]
 fn the_version_is_told() {
-    let told = Place::new().run("--version", &[]).done().stdout;
-    assert_eq!(told, format!("windfall {}\n", env!("CARGO_PKG_VERSION")));
+    let printed = Place::new().run("--version", &[]).done().stdout;
+    assert_eq!(printed, format!("windfall {}\n", env!("CARGO_PKG_VERSION")));
 }

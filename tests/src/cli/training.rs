@@ -28,13 +28,14 @@ fn an_interrupted_training_ends_in_the_same_bytes() {
 #[test]
 fn a_training_leaves_curves_events_and_a_policy_that_is_evaluated() {
     let place = Place::new();
-    let told = place.run(&format!("{CORRIDOR} --iterations 30 --out t --format json"), &[]).json();
+    let printed =
+        place.run(&format!("{CORRIDOR} --iterations 30 --out t --format json"), &[]).json();
     assert_eq!(
-        (told["iteration"].as_u64(), told["interrupted"].as_bool()),
+        (printed["iteration"].as_u64(), printed["interrupted"].as_bool()),
         (Some(30), Some(false))
     );
-    let best = told["best"]["mean"].as_f64().unwrap();
-    assert!((best - 0.98).abs() < 1e-6, "{told}");
+    let best = printed["best"]["mean"].as_f64().unwrap();
+    assert!((best - 0.98).abs() < 1e-6, "{printed}");
     let page = place.read("t/curves.html");
     assert!(page.contains("Return per episode") && !page.contains("http-equiv=\"refresh\""));
     assert!(place.files().iter().any(|file| file.starts_with("t/events.out.tfevents.")));
@@ -50,11 +51,11 @@ fn a_training_leaves_curves_events_and_a_policy_that_is_evaluated() {
 fn a_checkpoint_is_inspected_or_refused_with_the_reason() {
     let place = Place::new();
     place.run(&format!("{CORRIDOR} --iterations 2 --out t"), &[]).done();
-    let told = place.run("policy inspect t/last.safetensors --format json", &[]).json();
-    assert_eq!((&told["algorithm"], &told["iteration"]), (&"ppo".into(), &2.into()));
-    assert_eq!(told["environment"]["id"], "toy/Corridor-v0");
+    let printed = place.run("policy inspect t/last.safetensors --format json", &[]).json();
+    assert_eq!((&printed["algorithm"], &printed["iteration"]), (&"ppo".into(), &2.into()));
+    assert_eq!(printed["environment"]["id"], "toy/Corridor-v0");
     // 1-64-64-2: 128 + 4160 + 130.
-    assert_eq!(told["parameters"], 4418);
+    assert_eq!(printed["parameters"], 4418);
     let text = place.run("policy inspect t/last.safetensors", &[]).done().stdout;
     assert!(text.contains("1-64-64-2 tanh") && text.contains("learning_rate"), "{text}");
 
@@ -90,8 +91,8 @@ fn settings_are_shown_read_and_refused_by_name() {
     let shown = place.run("train toy/Corridor-v0 --show-settings", &[]).done().stdout;
     place.write("own.toml", shown.replace("minibatch = 64", "minibatch = 16"));
     place.run("train toy/Corridor-v0 --settings own.toml --until 1 --out t", &[]).done();
-    let told = place.run("policy inspect t/last.safetensors --format json", &[]).json();
-    assert_eq!(told["settings"]["minibatch"], 16);
+    let printed = place.run("policy inspect t/last.safetensors --format json", &[]).json();
+    assert_eq!(printed["settings"]["minibatch"], 16);
     let refused = |more: &str, parts: &[&str]| {
         place.run(&format!("train toy/Corridor-v0 --out x {more}"), &[]).refused(parts);
     };
@@ -122,8 +123,8 @@ fn an_interrupt_saves_and_the_training_goes_on_from_there() {
     let ended = super::program::Ended::of(child.wait_with_output().unwrap()).done();
     assert!(ended.stderr.contains("everything is saved"), "{}", ended.stderr);
     assert!(ended.stdout.contains("windfall train --resume t"), "{}", ended.stdout);
-    let told = place.run("policy inspect t/last.safetensors --format json", &[]).json();
-    let done = told["iteration"].as_u64().unwrap();
+    let printed = place.run("policy inspect t/last.safetensors --format json", &[]).json();
+    let done = printed["iteration"].as_u64().unwrap();
     assert_eq!(place.read("t/curve.jsonl").lines().count() as u64, done);
     place.run(&format!("train --resume t --until {}", done + 1), &[]).done();
 }

@@ -2,10 +2,13 @@
 //!
 //! ```text
 //! 1  value all situations with the critic as it is; advantage = return - value
-//! 2  epochs (x minibatches): ratio = pi(a|s) / pi_old(a|s),
+//! 2  epochs (x minibatches), as in `windfall_rl::algorithms::ppo`:
 //!      L = - min(ratio A, clip(ratio, 1-c, 1+c) A) + w smooth-L1(V - R) - e H
 //!    one AdamW step on both networks against its mean
 //! ```
+//!
+//! Loop, objective and value loss are those of every other PPO here. What differs is how a sample becomes
+//! probabilities: one row per allowed size goes through the actor, and the scores of a sample's rows are its logits.
 //!
 //! [`ScorePpoSettings::published`] are the paper's, where a whole episode is one batch, nothing is
 //! normalised and the critic's value is its mean over all 64 rows, forbidden ones included. Rows that may
@@ -13,9 +16,13 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::{mean, population_deviation};
+use windfall_rl::algorithms::ppo::epochs::{Epochs, Order, Sums};
+use windfall_rl::algorithms::ppo::surrogate::Surrogate;
+use windfall_rl::algorithms::ppo::value_loss::ValueLoss;
 use windfall_rl::categorical::Choice;
 use windfall_rl::checkpoint::{Checkpoint, CheckpointError};
-use windfall_rl::net::{Adam, AdamSettings, Initial, Mlp, exp};
+use windfall_rl::net::{Adam, AdamSettings, Initial, Mlp};
 use windfall_rl::parallel::Workers;
 use windfall_rl::random::Draw;
 
@@ -74,6 +81,12 @@ impl ScorePpoSettings {
             ..Self::published()
         }
     }
+
+    /// A whole episode in one batch needs no order; minibatches are drawn anew for every pass.
+    fn epochs(&self) -> Epochs {
+        let order = if self.minibatch.is_some() { Order::Shuffled } else { Order::Gathered };
+        Epochs { epochs: self.epochs, minibatch: self.minibatch, order, target_kl: None }
+    }
 }
 
 /// One decision to learn from.
@@ -117,9 +130,7 @@ pub struct ScorePpo {
 struct Partial {
     actor: Vec<f32>,
     critic: Vec<f32>,
-    policy_loss: f64,
-    value_loss: f64,
-    entropy: f64,
+    sums: Sums,
 }
 
 impl ScorePpo {
@@ -177,26 +188,18 @@ impl ScorePpo {
     /// Learns from `samples`.
     pub fn update(&mut self, samples: &[Sample], workers: &Workers) -> UpdateReport {
         let advantages = self.advantages(samples, workers);
-        let mut order: Vec<usize> = (0..samples.len()).collect();
         let mut draw = Draw::new(self.seed.stream("order").member(self.updates));
-        let mut report = UpdateReport::default();
-        for _ in 0..self.settings.epochs {
-            if self.settings.minibatch.is_some() {
-                draw.shuffle(&mut order);
-            }
-            report = UpdateReport::default();
-            for batch in order.chunks(self.settings.minibatch.unwrap_or(usize::MAX)) {
-                let partial = self.gradients(samples, &advantages, batch, workers);
-                self.step(&partial, batch.len());
-                let share = 1.0 / samples.len().max(1) as f64;
-                report.policy_loss += partial.policy_loss * share;
-                report.value_loss += partial.value_loss * share;
-                report.entropy += partial.entropy * share;
-            }
-        }
+        // Weighed by this, the sums of a pass are means.
+        let share = 1.0 / samples.len().max(1) as f64;
+        let done = self.settings.epochs().run(samples.len(), &mut draw, |batch, means| {
+            let partial = self.gradients(samples, &advantages, batch, workers);
+            self.step(&partial, batch.len());
+            means.add(&partial.sums, share);
+        });
         self.updates += 1;
         self.steps += samples.len() as u64;
-        report
+        let Sums { policy_loss, value_loss, entropy, .. } = done.last;
+        UpdateReport { policy_loss, value_loss, entropy }
     }
 
     fn advantages(&self, samples: &[Sample], workers: &Workers) -> Vec<f32> {
@@ -206,10 +209,11 @@ impl ScorePpo {
         let mut advantages: Vec<f32> =
             samples.iter().zip(values).map(|(sample, value)| sample.value - value).collect();
         if self.settings.normalise_advantages {
-            let count = advantages.len().max(1) as f64;
-            let mean = advantages.iter().map(|a| f64::from(*a)).sum::<f64>() / count;
-            let square = |a: &f32| (f64::from(*a) - mean).powi(2);
-            let deviation = (advantages.iter().map(square).sum::<f64>() / count).sqrt() + 1e-8;
+            let values = advantages.iter().map(|a| f64::from(*a));
+            let mean = mean(values.clone()).unwrap_or(0.0);
+            let deviation = population_deviation(values).unwrap_or(0.0) + 1e-8;
+            // Divided in double precision, where `normalise::standardise` multiplies by the inverse: the last bit
+            // may differ, and stored agents were trained with this one.
             for advantage in &mut advantages {
                 *advantage = ((f64::from(*advantage) - mean) / deviation) as f32;
             }
@@ -251,13 +255,8 @@ impl ScorePpo {
     ) -> Partial {
         let chunks: Vec<&[usize]> = batch.chunks(CHUNK).collect();
         let room = self.actor.parameters().len();
-        let mut sum = Partial {
-            actor: vec![0.0; room],
-            critic: vec![0.0; room],
-            policy_loss: 0.0,
-            value_loss: 0.0,
-            entropy: 0.0,
-        };
+        let mut sum =
+            Partial { actor: vec![0.0; room], critic: vec![0.0; room], sums: Sums::default() };
         // A few hundred chunks at a time, so that a whole episode does not hold its gradients at once.
         for some in chunks.chunks(256) {
             for partial in workers.map(some, |places| self.of_chunk(samples, advantages, places)) {
@@ -266,28 +265,28 @@ impl ScorePpo {
                 };
                 add(&mut sum.actor, &partial.actor);
                 add(&mut sum.critic, &partial.critic);
-                sum.policy_loss += partial.policy_loss;
-                sum.value_loss += partial.value_loss;
-                sum.entropy += partial.entropy;
+                sum.sums.add(&partial.sums, 1.0);
             }
         }
         sum
     }
 
     fn of_chunk(&self, samples: &[Sample], advantages: &[f32], places: &[usize]) -> Partial {
-        let (actor, policy_loss, entropy) = self.of_actor(samples, advantages, places);
-        let (critic, value_loss) = self.of_critic(samples, places);
-        Partial { actor, critic, policy_loss, value_loss, entropy }
+        let mut sums = Sums::default();
+        let actor = self.of_actor(samples, advantages, places, &mut sums);
+        let critic = self.of_critic(samples, places, &mut sums);
+        Partial { actor, critic, sums }
     }
 
+    /// Gradients of the actor, summed over the decisions at `places`.
     fn of_actor(
         &self,
         samples: &[Sample],
         advantages: &[f32],
         places: &[usize],
-    ) -> (Vec<f32>, f64, f64) {
+        sums: &mut Sums,
+    ) -> Vec<f32> {
         let mut gradients = vec![0.0; self.actor.parameters().len()];
-        let (mut loss, mut entropy) = (0.0, 0.0);
         // Where there is one size to choose there is nothing to learn.
         let open: Vec<usize> = places
             .iter()
@@ -295,7 +294,7 @@ impl ScorePpo {
             .filter(|place| samples[*place].seen.count_allowed() > 1)
             .collect();
         if open.is_empty() {
-            return (gradients, loss, entropy);
+            return gradients;
         }
         let mut rows = Vec::new();
         open.iter().for_each(|place| _ = samples[*place].seen.write_allowed(&mut rows));
@@ -306,42 +305,45 @@ impl ScorePpo {
             let Sample { seen, action, log_probability, .. } = &samples[place];
             let count = seen.count_allowed();
             let scores = (start..start + count).map(|row| room.output(row)[0]);
-            let surprise = seen.weigh(scores, &mut choice);
-            let ratio = exp(choice.log_probabilities()[*action] - log_probability);
+            let entropy = seen.weigh(scores, &mut choice);
             let ScorePpoSettings { clip, entropy: weight, .. } = self.settings;
-            let advantage = advantages[place];
-            let (free, held) = (ratio * advantage, ratio.clamp(1.0 - clip, 1.0 + clip) * advantage);
-            let by_log = if free <= held { -free } else { 0.0 };
+            let log_ratio = choice.log_probabilities()[*action] - log_probability;
+            let surrogate = Surrogate::new(log_ratio, advantages[place], clip);
+            let by_log = surrogate.by_log_probability;
             choice.write_gradient(*action, (by_log, -weight), &mut delta);
             let allowed = (0..ROWS).filter(|row| seen.allows(*row));
             allowed.enumerate().for_each(|(row, at)| room.output_delta(start + row)[0] = delta[at]);
-            loss -= f64::from(free.min(held));
-            entropy += f64::from(surprise);
+            sums.policy_loss -= f64::from(surrogate.gain);
+            sums.entropy += f64::from(entropy);
+            sums.kl += f64::from(surrogate.kl);
+            sums.clipped += if surrogate.is_clipped { 1.0 } else { 0.0 };
             start += count;
         }
         self.actor.backward(&rows, &mut room, &mut gradients);
-        (gradients, loss, entropy)
+        gradients
     }
 
-    fn of_critic(&self, samples: &[Sample], places: &[usize]) -> (Vec<f32>, f64) {
+    /// Gradients of the critic, summed over the decisions at `places`.
+    fn of_critic(&self, samples: &[Sample], places: &[usize], sums: &mut Sums) -> Vec<f32> {
         let mut gradients = vec![0.0; self.critic.parameters().len()];
         let mut rows = Vec::new();
         let counts: Vec<usize> =
             places.iter().map(|place| self.critic_rows(&samples[*place].seen, &mut rows)).collect();
         let mut room = self.critic.activations(counts.iter().sum());
         self.critic.forward(&rows, &mut room);
-        let (mut loss, mut start) = (0.0, 0);
+        let mut start = 0;
         for (place, count) in places.iter().zip(counts) {
             let range = start..start + count;
             let value = range.clone().map(|row| room.output(row)[0]).sum::<f32>() / count as f32;
-            let off = value - samples[*place].value;
-            loss += f64::from(if off.abs() < 1.0 { 0.5 * off * off } else { off.abs() - 0.5 });
-            let slope = self.settings.value_weight * off.clamp(-1.0, 1.0) / count as f32;
+            let off = ValueLoss::SmoothL1.evaluate(value, value, samples[*place].value);
+            sums.value_loss += f64::from(off.loss);
+            sums.samples += 1.0;
+            let slope = self.settings.value_weight * off.by_value / count as f32;
             range.for_each(|row| room.output_delta(row)[0] = slope);
             start += count;
         }
         self.critic.backward(&rows, &mut room, &mut gradients);
-        (gradients, loss)
+        gradients
     }
 
     fn step(&mut self, sums: &Partial, count: usize) {
@@ -411,10 +413,12 @@ mod tests {
         let samples: Vec<Sample> = (0..8).map(|_| lesson(&mut agent, &mut draw)).collect();
         let advantages = [0.5, -0.3, 1.0, 0.2, -1.0, 0.1, 0.7, -0.2];
         let places: Vec<usize> = (0..8).collect();
-        let (gradients, ..) = learner.of_actor(&samples, &advantages, &places);
+        let mut sums = Sums::default();
+        let gradients = learner.of_actor(&samples, &advantages, &places, &mut sums);
         let objective = |learner: &ScorePpo| {
-            let (_, loss, entropy) = learner.of_actor(&samples, &advantages, &places);
-            loss - f64::from(learner.settings.entropy) * entropy
+            let mut sums = Sums::default();
+            learner.of_actor(&samples, &advantages, &places, &mut sums);
+            sums.policy_loss - f64::from(learner.settings.entropy) * sums.entropy
         };
         for parameter in [0, 5, 40, 100] {
             let mut moved = |by: f32| {

@@ -7,15 +7,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use serde::{Deserialize, Serialize};
 use windfall_core::{CallRecord, IntervalRecord, TelemetrySink, TickRecord};
 use windfall_scenario::run::Run;
 use windfall_scenario::sweep::{Journal, Sweep, Watcher};
 use windfall_scenario::{Scenario, SweepResult};
-use windfall_telemetry::report::{ReportContext, comparison_report};
-use windfall_telemetry::{
-    Comparison, JournalKinds, JournalWriter, RunDetail, RunLabel, RunManifest, RunSummary,
-};
+use windfall_telemetry::report::{ComparisonResults, ReportContext, comparison_report};
+use windfall_telemetry::{Comparison, JournalKinds, JournalWriter, RunLabel, RunManifest};
 
 use crate::arguments::{Format, WorldArguments, load, seeds, threads};
 use crate::output::{WholeFile, command_line, directory, print, print_json, write_whole};
@@ -61,14 +58,6 @@ pub(crate) struct Arguments {
     show_settings: bool,
 }
 
-/// Everything a report is made from, kept beside it.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Results {
-    pub(crate) context: ReportContext,
-    pub(crate) rows: Vec<RunSummary>,
-    pub(crate) details: Vec<RunDetail>,
-}
-
 /// The policy that all others are paired with.
 pub(crate) const BASELINE: &str = "fixed";
 
@@ -89,7 +78,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         directory(&out)?;
     }
     let threads = arguments.threads.unwrap_or_else(all_threads);
-    let SweepResult { rows, details } = Sweep { scenario: &scenario, threads }.play(&watcher)?;
+    let SweepResult { rows, details, costs } =
+        Sweep { scenario: &scenario, threads }.play(&watcher)?;
     watcher.bar.finish_and_clear();
 
     let context = ReportContext {
@@ -98,11 +88,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: serde_json::to_value(&scenario)?,
     };
-    let comparison = Comparison::new(rows.clone(), BASELINE);
+    let comparison = Comparison::with_functions(rows.clone(), &costs, BASELINE);
     directory(&out)?;
     let report = out.join("report.html");
     write_whole(&report, &comparison_report(&context, &comparison, &details))?;
-    let results = Results { context, rows, details };
+    let results = ComparisonResults { context, rows, details, costs };
     write_whole(&out.join("results.json"), &serde_json::to_string(&results)?)?;
     show(&comparison, arguments.format, &report.display().to_string())?;
     Ok(ExitCode::SUCCESS)

@@ -7,18 +7,17 @@ use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
-use serde::Serialize;
 use windfall_registry::is_known;
 use windfall_scenario::Scenario;
-use windfall_studies::frontier::alone::{OverAlone, over_alone};
-use windfall_studies::frontier::dials::{Family, pair_families, scaling_families, sizing_families};
+use windfall_studies::frontier::dials::Family;
+use windfall_studies::frontier::numbers::Numbers;
 use windfall_studies::frontier::pages::document;
 use windfall_studies::frontier::ratios::{Ratio, ratios};
 use windfall_studies::frontier::tables::dial;
 use windfall_studies::frontier::texts::{to_csv, to_markdown, to_text};
 use windfall_studies::frontier::worlds::World;
 use windfall_studies::frontier::{
-    Frontier, FrontierPoint, FrontierResult, FrontierWatcher, OraclePoint, Question,
+    Frontier, FrontierPoint, FrontierResult, FrontierWatcher, Question,
 };
 use windfall_telemetry::report::ReportContext;
 use windfall_trace::Source;
@@ -84,18 +83,6 @@ fn worlds() -> impl TypedValueParser<Value = World> {
     PossibleValuesParser::new(listed).map(|name| World::named(&name).unwrap_or(World::Sparse))
 }
 
-/// What scripts read.
-#[derive(Serialize)]
-struct Results<'a> {
-    world: &'a str,
-    points: &'a [FrontierPoint],
-    ratios: &'a [Ratio],
-    /// Both decision points together over each alone; empty where only one is asked for.
-    alone: Vec<OverAlone>,
-    oracle: &'a [OraclePoint],
-    report: String,
-}
-
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let question = arguments.question();
     let families = arguments.families(question)?;
@@ -130,14 +117,7 @@ fn deliver(
     directory(&folder)?;
     let report = folder.join("report.html");
     write_whole(&report, &document(context, question, result, ratios).html())?;
-    let results = Results {
-        world: &scenario.name,
-        points: &result.points,
-        ratios,
-        alone: over_alone(&result.points),
-        oracle: &result.oracle,
-        report: report.display().to_string(),
-    };
+    let results = Numbers::new(&scenario.name, result, ratios, &report);
     write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(&results)?)?;
     match format {
         Format::Json => print_json(&results),
@@ -165,11 +145,7 @@ impl Arguments {
             Some(_) if is_given => bail!("--world is a world of its own; leave out the others"),
             _ if is_given => self.given.scenario()?,
             Some(world) => self.in_world(world, question)?,
-            None => {
-                let sparse = World::Sparse.scenario(&data(), question.needs());
-                let is_there = sparse.trace.open(windfall_core::Seed::new(1)).is_ok();
-                self.in_world(if is_there { World::Sparse } else { World::Generated }, question)?
-            }
+            None => self.in_world(World::usual(&data(), question.needs()), question)?,
         };
         if let Some(concurrency) = self.concurrency {
             if !(1..=1000).contains(&concurrency) {
@@ -209,11 +185,7 @@ impl Arguments {
     }
 
     fn families(&self, question: Question) -> anyhow::Result<Vec<Family>> {
-        let mut families = match question {
-            Question::Scaling => scaling_families(),
-            Question::Sizing { .. } => sizing_families(),
-            Question::Together { .. } => pair_families(),
-        };
+        let mut families = question.families();
         if !self.policies.is_empty() {
             let labels: Vec<String> = families.iter().map(|family| family.label.clone()).collect();
             let is_asked = |name: &String| labels.iter().any(|label| label.starts_with(name));
@@ -234,11 +206,7 @@ impl Arguments {
                 }
                 family.values.clone_from(&self.prices);
             } else if self.quick {
-                let mut place = 0;
-                family.values.retain(|_| {
-                    place += 1;
-                    place % 2 == 1
-                });
+                family.thin_out();
             }
         }
         Ok(families)

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use windfall_core::{Duration, TelemetrySink, Timestamp};
-use windfall_telemetry::journal::Entry;
-use windfall_telemetry::report::{ReportContext, comparison_report, run_report};
-use windfall_telemetry::{Comparison, JournalReader, RunLabel, RunMetrics};
+use windfall_telemetry::report::{
+    ComparisonResults, JournalReport, comparison_report, journal_report,
+};
+use windfall_telemetry::{Comparison, JournalReader};
 
 use crate::arguments::Format;
-use crate::commands::compare::{BASELINE, Results, show};
+use crate::commands::compare::{BASELINE, show};
 use crate::output::{print, print_json, write_whole};
 
 /// Write the HTML report of a finished run or comparison again.
@@ -52,9 +52,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn comparison(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
-    let results: Results = serde_json::from_str(&text)
+    let results = ComparisonResults::from_json(&text)
         .with_context(|| format!("{name}: is not a result of `windfall compare`"))?;
-    let comparison = Comparison::new(results.rows, BASELINE);
+    let comparison = Comparison::with_functions(results.rows, &results.costs, BASELINE);
     let report = arguments.out.clone().unwrap_or_else(|| path.with_file_name("report.html"));
     write_whole(&report, &comparison_report(&results.context, &comparison, &results.details))?;
     show(&comparison, arguments.format, &report.display().to_string())
@@ -64,29 +64,10 @@ fn single_run(arguments: &Arguments, path: &Path) -> anyhow::Result<()> {
     let name = path.display().to_string();
     let file = File::open(path).with_context(|| format!("{name}: cannot be read"))?;
     let reader = JournalReader::open(BufReader::new(file)).with_context(|| name.clone())?;
-    let manifest = reader.manifest().clone();
-    let warm_up =
-        manifest.settings["warm_up"].as_u64().map_or(Duration::ZERO, Duration::from_nanos);
-    let mut metrics = RunMetrics::new(Timestamp::ZERO + warm_up);
-    for entry in reader {
-        match entry.with_context(|| name.clone())? {
-            Entry::Call(call) => metrics.call(&call),
-            Entry::Interval(interval) => metrics.interval(&interval),
-            Entry::Tick(tick) => metrics.tick_entry(&tick),
-            Entry::End(_) => {}
-        }
-    }
-    let load = manifest.settings["loads"][0].as_f64().unwrap_or_default();
-    let label = RunLabel { policy: manifest.policy, load, seed: manifest.seed };
-    let (summary, detail) = (metrics.summary(&label), metrics.detail(&label, &[]));
-    let context = ReportContext {
-        title: format!("{} on {}", label.policy, name),
-        command: manifest.command,
-        version: manifest.windfall,
-        settings: manifest.settings,
-    };
+    let JournalReport { summary, html } =
+        journal_report(reader, &name).with_context(|| name.clone())?;
     let report = arguments.out.clone().unwrap_or_else(|| path.with_file_name("report.html"));
-    write_whole(&report, &run_report(&context, &summary, &detail))?;
+    write_whole(&report, &html)?;
     match arguments.format {
         Format::Json => print_json(&summary),
         Format::Text | Format::Csv | Format::Markdown => {

@@ -1,5 +1,5 @@
-//! `windfall reproduce`: published systems and our own experiments, one file each. Every one runs its experiment,
-//! prints a table, and leaves a page and the numbers behind it.
+//! `windfall reproduce`: published systems and our own experiments, one file each with its
+//! arguments. What is run, printed and drawn is in `windfall_studies::reproduce`.
 
 mod ece471;
 mod faasrm;
@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
-use windfall_telemetry::Document;
+use windfall_studies::reproduce::{ReproduceError, Reproduced, Request, Watcher};
 
 use crate::arguments::Format;
-use crate::output::{directory, print, print_json, write_whole};
+use crate::commands::compare::all_threads;
+use crate::output::{command_line, directory, print, write_whole};
+use crate::progress::StageBar;
 
 /// Repeat a published experiment and set our numbers beside its own.
 #[derive(Args)]
@@ -62,38 +63,45 @@ struct Delivery {
 }
 
 impl Delivery {
-    /// Writes `report.html` and `results.json`, then prints the table, or the numbers for scripts.
+    /// Plays a reproduction, writes `report.html` and `results.json`, then prints the table, or the numbers for
+    /// scripts. The exit code is 1 if something that is asked was missed.
     fn deliver(
         &self,
         name: &str,
-        page: &Document,
-        text: &str,
-        numbers: &impl Serialize,
-    ) -> anyhow::Result<()> {
+        threads: Option<usize>,
+        reproduce: impl FnOnce(&Request<'_>, &dyn Watcher) -> Result<Reproduced, ReproduceError>,
+    ) -> anyhow::Result<ExitCode> {
         let folder =
             self.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/reproduce-{name}")));
+        let request = Request {
+            command: &command_line(),
+            quick: self.quick,
+            seeds: self.seeds,
+            threads: threads.unwrap_or_else(all_threads),
+            folder: &folder,
+        };
+        let Reproduced { page, text, json, is_missed } = reproduce(&request, &StageBar::default())?;
         directory(&folder)?;
-        write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(numbers)?)?;
+        write_whole(&folder.join("results.json"), &json)?;
         let report = folder.join("report.html");
         write_whole(&report, &page.html())?;
         match self.format {
-            Format::Json => print_json(numbers),
+            Format::Json => print(&json)?,
             Format::Text | Format::Csv | Format::Markdown => {
-                print(&format!("{text}\n\nreport: {}", report.display()))
+                print(&format!("{text}\n\nreport: {}", report.display()))?;
             }
         }
+        Ok(ExitCode::from(u8::from(is_missed)))
     }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Ece471(arguments) => ece471::run(arguments),
-        Command::Faasrm(arguments) => faasrm::run(arguments).map(|()| ExitCode::SUCCESS),
-        Command::KnativeConcurrency(arguments) => {
-            knative_concurrency::run(arguments).map(|()| ExitCode::SUCCESS)
-        }
-        Command::Scaling(arguments) => scaling::run(arguments).map(|()| ExitCode::SUCCESS),
-        Command::Simppo(arguments) => simppo::run(arguments).map(|()| ExitCode::SUCCESS),
+        Command::Faasrm(arguments) => faasrm::run(arguments),
+        Command::KnativeConcurrency(arguments) => knative_concurrency::run(arguments),
+        Command::Scaling(arguments) => scaling::run(arguments),
+        Command::Simppo(arguments) => simppo::run(arguments),
     }
 }
 

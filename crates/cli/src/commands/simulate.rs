@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     world: WorldArguments,
     /// The policy, or the file of a checkpoint (.safetensors); `windfall policies` lists them
-    #[arg(long, default_value = "histogram", help_heading = "Run")]
+    #[arg(long, default_value = "windfall", help_heading = "Run")]
     policy: String,
     /// Settings of the policy from a manifest: config-autoscaler for kpa, or an HPA or VPA
     #[arg(long, value_name = "FILE", help_heading = "Run")]
@@ -142,9 +142,9 @@ fn show(arguments: &Arguments, output: &RunOutput, out: &Path) -> anyhow::Result
         Format::Text => print(&format!(
             "run        {} / load {} / seed {}   on {} nodes of {} / {}\n\
              calls      {}   cold {} %   out of memory {}\n\
-             slowdown   p50 {}   p95 {}   p99 {}   bounded p99 {}\n\
+             slowdown   p50 {}   p95 {}   p99 {}   p99.9 {}   bounded p99 {}\n\
              harvested  {} % of calls, {} % of them over 1.05x; relative run time {}\n\
-             core-s     {} granted, {} used   MiB-s {} granted, {} used\n\
+             core-s     {} held ({} granted, {} held back), {} used   MiB-s {} granted, {} used\n\
              safeguards {} amendments, {} fallbacks\n\
              files      {}\n\
              next       windfall explain {} call 0",
@@ -160,11 +160,14 @@ fn show(arguments: &Arguments, output: &RunOutput, out: &Path) -> anyhow::Result
             short(summary.slowdown_p50),
             short(summary.slowdown_p95),
             short(summary.slowdown_p99),
+            short(summary.slowdown_p999),
             short(summary.bounded_slowdown_p99),
             percent(summary.harvested_share),
             percent(summary.harvested_violation_share),
             short(summary.rfet_mean),
+            short(summary.core_seconds_held),
             short(summary.core_seconds_granted),
+            short(summary.core_seconds_held_back),
             short(summary.core_seconds_used),
             short(summary.mib_seconds_granted),
             short(summary.mib_seconds_used),

@@ -1,6 +1,5 @@
 //! `windfall train`: a learner in an environment, watched, kept and resumed.
 
-mod curves;
 mod settings;
 mod signals;
 mod studio;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics;
 use windfall_rl::random::Draw;
 
 use super::environment::{ACTIONS, Action, Ece471, Settings};
@@ -38,9 +39,7 @@ pub struct Score {
 
 impl Score {
     fn mean(scores: &[Self]) -> Self {
-        let mean = |of: fn(&Self) -> f64| {
-            scores.iter().map(of).sum::<f64>() / f64::from(u32::try_from(scores.len()).unwrap_or(1))
-        };
+        let mean = |of: fn(&Self) -> f64| statistics::mean(scores.iter().map(of)).unwrap_or(0.0);
         Self { total: mean(|s| s.total), util: mean(|s| s.util), slo: mean(|s| s.slo) }
     }
 }

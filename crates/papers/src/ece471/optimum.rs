@@ -1,5 +1,7 @@
 //! What can be achieved at best, with and without a memory of the last action.
 
+use windfall_core::statistics;
+
 use super::rewards::{Conduct, Design};
 use super::table::faithful;
 use super::{HORIZON, MOST_CONTAINERS, RATES};
@@ -72,7 +74,7 @@ fn follow(policy: &mut [Option<i32>; COUNTS], n: usize, last: i32, left: u32, ra
 }
 
 fn mean(of_rate: impl Fn(u32) -> f64) -> f64 {
-    RATES.map(of_rate).sum::<f64>() / f64::from(RATES.end() - RATES.start() + 1)
+    statistics::mean(RATES.map(of_rate)).unwrap_or(0.0)
 }
 
 /// Containers after a move and what it pays; nothing if it is illegal.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::mean;
 use windfall_rl::Spread;
 use windfall_rl::algorithms::dqn::Dqn;
 use windfall_rl::algorithms::ppo::Ppo;
@@ -386,7 +387,7 @@ pub fn greedy_return(learner: &dyn Learner, settings: Settings, masks: bool) -> 
     let at = |rate| Ece471::new(Settings { rate: Some(rate), ..settings });
     let mut environments: Vec<Ece471> = RATES.map(at).collect();
     let totals = evaluate(&mut environments, learner.policy().as_mut(), masks, Seed::new(0));
-    totals.iter().sum::<f64>() / f64::from(RATES.end() - RATES.start() + 1)
+    mean(&totals).unwrap_or(0.0)
 }
 
 #[cfg(test)]

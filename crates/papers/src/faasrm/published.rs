@@ -15,6 +15,7 @@
 
 use serde::Serialize;
 use windfall_core::Seed;
+use windfall_core::statistics::{self, Interval};
 use windfall_rl::parallel::Workers;
 use windfall_trace::freyr_sample::SampledFunction;
 
@@ -171,10 +172,10 @@ fn added(random: &[Replay], learned: &[Replay], best: &Replay) -> Added {
 }
 
 fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    statistics::mean(values).unwrap_or(0.0)
 }
 
 fn ends(values: &[f64]) -> Score {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    (low, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    let Interval { low, high } = Interval::covering(values);
+    (low, high)
 }

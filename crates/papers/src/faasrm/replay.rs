@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use windfall_core::statistics::{lower_neighbour, mean, nearest_rank};
+
 use super::function_model::Levels;
 
 /// A call that has ended.
@@ -114,7 +116,7 @@ impl Replay {
         let core_seconds = self.calls.iter().map(|call| f64::from(call.size.cpu * call.seconds));
         Summary {
             calls: self.calls.len() as u64,
-            rfet_mean: rfets.iter().sum::<f64>() / count,
+            rfet_mean: mean(&rfets).unwrap_or(0.0),
             rfet_p98: quantile(&rfets, 0.98),
             rfet_max: quantile(&rfets, 1.0),
             p98_s: quantile(&seconds, 0.98),
@@ -135,7 +137,6 @@ impl Replay {
     /// Points of a distribution: value, and the share of calls at most that large.
     pub fn cdf(&self, value: impl Fn(&EndedCall) -> f64, points: usize) -> Vec<(f64, f64)> {
         let sorted = self.sorted(value);
-        let last = sorted.len().saturating_sub(1);
         // Half of the points lie in the last twentieth: that is where the paper looks.
         let share = |point: usize| {
             let t = point as f64 / points as f64;
@@ -143,7 +144,7 @@ impl Replay {
         };
         let at = |point: usize| {
             let share = share(point);
-            sorted.get((share * last as f64) as usize).map(|value| (*value, share))
+            lower_neighbour(&sorted, share).map(|value| (value, share))
         };
         (0..=points).filter_map(at).collect()
     }
@@ -155,10 +156,9 @@ impl Replay {
     }
 }
 
-/// The smallest value that at least this share of all reach.
+/// The nearest rank, 0 without calls.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0.0)
+    nearest_rank(sorted, share).unwrap_or(0.0)
 }
 
 #[cfg(test)]

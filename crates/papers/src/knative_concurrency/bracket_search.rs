@@ -21,8 +21,7 @@
 
 use std::collections::BTreeMap;
 
-use windfall_sim::knative::LoadTestOutcome;
-
+use super::knative::LoadTestOutcome;
 use super::{LIMITS, LimitLearner};
 
 /// Levels of the way up: limits 30, 70, 150 and 310.

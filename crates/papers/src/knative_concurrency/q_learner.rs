@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use windfall_core::Seed;
 use windfall_rl::random::Draw;
-use windfall_sim::knative::LoadTestOutcome;
 
+use super::knative::LoadTestOutcome;
 use super::{LIMITS, LimitLearner, limit_at};
 
 const LEARNING_RATE: f64 = 0.5;

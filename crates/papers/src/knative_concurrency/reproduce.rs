@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 use serde::Serialize;
 use windfall_core::Seed;
-use windfall_sim::knative::{KnativeSettings, LoadTestOutcome};
 
+use super::knative::{KnativeSettings, LoadTestOutcome};
 use super::sweep::{Best, SweepPoint, WorkloadSweep};
 use super::trial::{LearnerRow, Trial};
 use super::workloads::{MOST_TELLING, WORKLOADS, Workload};

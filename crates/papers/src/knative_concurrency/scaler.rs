@@ -3,7 +3,8 @@
 use windfall_autoscalers::kpa::{
     Autoscaler, ClusterSettings, PathMode, Reconciler, RevisionSettings, Seen,
 };
-use windfall_sim::knative::{Autoscale, Scaling};
+
+use super::knative::{Autoscale, Scaling};
 
 /// The autoscaler of a fresh revision with defaults but for its limit.
 #[derive(Clone, Debug)]

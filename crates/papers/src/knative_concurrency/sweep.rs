@@ -1,8 +1,9 @@
 //! The baseline: every limit, several load tests each.
 
 use serde::Serialize;
-use windfall_sim::knative::LoadTestOutcome;
+use windfall_core::statistics;
 
+use super::knative::LoadTestOutcome;
 use super::workloads::Workload;
 
 /// Throughputs this close are the same; latency then decides. The paper found the two to go together.
@@ -32,9 +33,8 @@ pub struct SweepPoint {
 impl SweepPoint {
     /// The point that `tests` of one limit make.
     pub fn new(workload: &Workload, limit: u32, tests: &[LoadTestOutcome]) -> Self {
-        let mean = |of: fn(&LoadTestOutcome) -> f64| {
-            tests.iter().map(of).sum::<f64>() / tests.len().max(1) as f64
-        };
+        let mean =
+            |of: fn(&LoadTestOutcome) -> f64| statistics::mean(tests.iter().map(of)).unwrap_or(0.0);
         let throughputs = tests.iter().map(|test| test.throughput);
         Self {
             workload: workload.name.to_owned(),

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use windfall_core::Seed;
+use windfall_core::statistics;
 use windfall_rl::random::Draw;
-use windfall_sim::knative::LoadTestOutcome;
 
+use super::knative::LoadTestOutcome;
 use super::sweep::WorkloadSweep;
 use super::{LIMITS, LimitLearner};
 
@@ -139,13 +140,7 @@ impl LearnerRow {
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => sorted[count / 2],
-        count => f64::midpoint(sorted[count / 2 - 1], sorted[count / 2]),
-    }
+    statistics::median(&values.collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
 /// Points closer together at the beginning, where things happen.
@@ -159,7 +154,7 @@ fn curve(sweep: &WorkloadSweep, trials: &[Trial], length: usize) -> Vec<(u32, f6
         .filter(|test| is_shown(*test))
         .map(|test| {
             let shares = trials.iter().map(|trial| throughput(trial.settled[test - 1]) / best);
-            (test as u32, shares.sum::<f64>() / trials.len().max(1) as f64)
+            (test as u32, statistics::mean(shares).unwrap_or(0.0))
         })
         .collect()
 }

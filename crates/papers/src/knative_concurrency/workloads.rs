@@ -8,7 +8,8 @@
 //! | 7, 8, 14 | with sleep; high limits win; 7 is best at 70 | 8 MiB, 1 000 000, 3 s; 100 000, 2 s; 1 000 000, 3 s |
 
 use serde::Serialize;
-use windfall_sim::knative::RequestShape;
+
+use super::knative::RequestShape;
 
 /// One workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

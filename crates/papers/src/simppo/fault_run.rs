@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 use windfall_core::Seed;
+use windfall_core::statistics::mean;
 use windfall_gym::Split;
 use windfall_gym::multi::MultiScaling;
 
@@ -40,9 +41,8 @@ pub struct FaultResult {
 impl FaultResult {
     /// One team's run without faults and the same with them.
     pub fn of(seed: u64, whole: &[Play], faulty: &[Play]) -> Self {
-        let mean =
-            |plays: &[Play]| plays.iter().map(Play::mean).sum::<f64>() / plays.len().max(1) as f64;
-        let (reward, reward_with_faults) = (mean(whole), mean(faulty));
+        let reward_of = |plays: &[Play]| mean(plays.iter().map(Play::mean)).unwrap_or(0.0);
+        let (reward, reward_with_faults) = (reward_of(whole), reward_of(faulty));
         let reward_loss_percent = 100.0 * (reward - reward_with_faults) / reward.abs().max(1e-9);
         Self {
             reward_loss_percent,
@@ -55,8 +55,8 @@ impl FaultResult {
     /// The same with another team's.
     pub fn and(mut self, other: Self) -> Self {
         self.seeds.extend(other.seeds);
-        let sum: f64 = self.seeds.iter().map(|row| row.reward_loss_percent).sum();
-        self.reward_loss_percent = sum / self.seeds.len().max(1) as f64;
+        let losses = self.seeds.iter().map(|row| row.reward_loss_percent);
+        self.reward_loss_percent = mean(losses).unwrap_or(0.0);
         self.longest_gap_ticks = self.longest_gap_ticks.max(other.longest_gap_ticks);
         self.illegal_actions += other.illegal_actions;
         self

@@ -11,6 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics;
 use windfall_gym::Split;
 use windfall_gym::multi::MultiScaling;
 
@@ -119,7 +120,7 @@ fn test(team: &mut Team, seed: u64, tests: u64) -> Vec<f64> {
 }
 
 fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    statistics::mean(values).unwrap_or(0.0)
 }
 
 fn is_stable(rewards: &[f64]) -> bool {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics;
 use windfall_gym::classic::{Outcome, Scores, drive, driver};
 use windfall_gym::multi::{MultiScaling, MultiSettings};
 use windfall_gym::profile::TWELVE;
@@ -188,7 +189,7 @@ fn rows_of(
 ) -> Vec<OnlineRow> {
     let row = |(index, &number): (usize, &u64)| {
         let mean = |of: &dyn Fn(&Outcome) -> f64| {
-            episodes.iter().map(|one| of(&one[index])).sum::<f64>() / episodes.len().max(1) as f64
+            statistics::mean(episodes.iter().map(|one| of(&one[index]))).unwrap_or(0.0)
         };
         let profile = &TWELVE[(number % TWELVE.len() as u64) as usize];
         OnlineRow {
@@ -208,8 +209,7 @@ fn rows_of(
 
 /// Mean reward of an episode over rows.
 pub fn mean_reward<'a>(rows: impl Iterator<Item = &'a OnlineRow>) -> f64 {
-    let rewards: Vec<f64> = rows.map(|row| row.reward).collect();
-    rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
+    statistics::mean(rows.map(|row| row.reward)).unwrap_or(0.0)
 }
 
 /// The published ratios on our numbers.
@@ -241,9 +241,9 @@ impl Ratios {
     }
 }
 
-/// Geometric mean of the ratio of two policies' p99s over functions and seeds that have both.
+/// Geometric mean of the ratio of two policies' p99s over functions and seeds that have both; 1 if none has.
 pub fn p99_ratio(rows: &[OnlineRow], policy: &str, base: &str) -> f64 {
-    let mut logs = Vec::new();
+    let mut ratios = Vec::new();
     for row in rows.iter().filter(|row| row.policy == policy) {
         let twin = rows.iter().find(|other| {
             other.policy == base && other.function == row.function && other.seed == row.seed
@@ -252,10 +252,10 @@ pub fn p99_ratio(rows: &[OnlineRow], policy: &str, base: &str) -> f64 {
             && twin.p99_ms > 0.0
             && row.p99_ms > 0.0
         {
-            logs.push((row.p99_ms / twin.p99_ms).ln());
+            ratios.push(row.p99_ms / twin.p99_ms);
         }
     }
-    (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
+    statistics::geometric_mean(&ratios).unwrap_or(1.0)
 }
 
 #[cfg(test)]

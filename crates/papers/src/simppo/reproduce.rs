@@ -1,6 +1,7 @@
 //! The whole experiment: training, online table, sweep over load, growth, faults, chain.
 
 use serde::Serialize;
+use windfall_core::statistics::mean;
 use windfall_gym::Split;
 use windfall_rl::parallel::Workers;
 
@@ -267,10 +268,8 @@ fn variants(results: &Results, others: &[OnlineRow], curves: &[Curve]) -> Vec<Va
     }
     let early = |name: &str| {
         let all = results.curves.iter().chain(curves).filter(|curve| curve.policy == name);
-        let firsts: Vec<f64> = all
-            .flat_map(|curve| curve.rewards[..curve.rewards.len().div_ceil(5)].iter().copied())
-            .collect();
-        firsts.iter().sum::<f64>() / firsts.len().max(1) as f64
+        let first_fifths = all.flat_map(|curve| &curve.rewards[..curve.rewards.len().div_ceil(5)]);
+        mean(first_fifths).unwrap_or(0.0)
     };
     let variant = |name: &&str| VariantRow {
         variant: if *name == "simppo" {

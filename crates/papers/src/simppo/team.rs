@@ -8,6 +8,7 @@
 //! | residual | itself, the virtual agent and the queueing rule's wish | the same | the published moves, on top of the rule's wish (`residual`) |
 
 use serde::Serialize;
+use windfall_core::statistics::mean;
 use windfall_core::{Decision, Seed};
 use windfall_gym::classic::{Driver, Staffed, Steady, goal_of, own_target, target_of};
 use windfall_gym::moves::{Moves, Wish};
@@ -123,7 +124,7 @@ pub struct Play {
 impl Play {
     /// Mean over the agents of their sums of rewards.
     pub fn mean(&self) -> f64 {
-        self.rewards.iter().sum::<f64>() / self.rewards.len().max(1) as f64
+        mean(&self.rewards).unwrap_or(0.0)
     }
 }
 

@@ -1,44 +1,44 @@
-//! How far a gap speaks for its neighbours, and how much the prior weighs beside it: learned by each level.
+//! Learns, per level, how far to smooth each observed gap and how much weight to give the prior.
 //!
 //! ```text
 //!   expert (h, n):  p(gap) = (own gaps, each a triangle of h bins to both sides, + n x prior) / (own + n)
-//!   each new gap    score += ln p(gap), old scores fade by 2 %
-//!   together        the experts' mean, weighed by e^score
+//!   each new gap    score += ln p(gap), old scores decay by 2 %
+//!   mixture         the mean of the experts, weighted by e^score
 //! ```
 //!
-//! A timer that comes every 60 s is foretold by the narrow triangle (1.5 % to both sides), and after ten gaps hardly
-//! another one counts. Gaps that are all over the place are foretold by the wide one (43 %): there a gap of 100 s
-//! is evidence for 80 and 120, and no instance is started for the sake of that one gap.
+//! A timer of 60 s is predicted best by the narrow triangle (1.5 % to both sides), which dominates the mixture after
+//! ten gaps. Widely scattered gaps are predicted best by the wide one (43 %): there a gap of 100 s is also evidence
+//! for 80 and 120 s, and no instance is started because of a single gap.
 
 use super::gap_bins::{BINS, TAIL};
 
-/// How far to both sides, in bins of 1.5 %.
+/// Half-widths of the triangles, in bins of 1.5 %.
 const REACHES: [usize; 3] = [1, 6, 24];
-/// What the weight of the prior is multiplied by.
+/// Factors on the weight of the prior.
 const BELIEFS: [f32; 3] = [0.2, 1.0, 4.0];
 const EXPERTS: usize = REACHES.len() * BELIEFS.len();
-/// What each gap takes from the scores before it, as from the weights of gaps.
-const FADE: f32 = 0.98;
-/// No gap is held impossible.
+/// Decay of earlier scores with each gap, the same as for the weights of gaps.
+const DECAY: f32 = 0.98;
+/// Lower bound on the probability of a gap, so that no gap is impossible.
 const LEAST: f32 = 1e-7;
-/// Shares of an expert below this are not worth the work.
+/// Experts with a smaller share than this are skipped.
 const NO_SHARE: f32 = 1e-4;
 
-/// The scores of the experts of one level.
+/// Scores of the experts of one level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Blend {
     scores: [f32; EXPERTS],
 }
 
-/// The share of a triangle's weight that lies `away` from its middle.
+/// Share of a triangle's weight in the bin that is `away` bins from its middle.
 fn triangle(reach: usize, away: usize) -> f32 {
     let side = reach + 1;
     (side.saturating_sub(away)) as f32 / (side * side) as f32
 }
 
 impl Blend {
-    /// Scores the experts by what they thought of a gap in `bin`, before it is learned. `own` are the gaps so far.
-    pub(crate) fn judge(
+    /// Scores the experts by the probability they gave a gap in `bin`, before it is learned. `own` are the gaps so far.
+    pub(crate) fn score(
         &mut self,
         bin: usize,
         own: impl Iterator<Item = (usize, f32)>,
@@ -60,11 +60,11 @@ impl Blend {
         for (expert, score) in self.scores.iter_mut().enumerate() {
             let weight = belief * BELIEFS[expert % BELIEFS.len()];
             let sum = near[expert / BELIEFS.len()] + weight * prior[bin];
-            *score = FADE * *score + (sum / (total + weight)).max(LEAST).ln();
+            *score = DECAY * *score + (sum / (total + weight)).max(LEAST).ln();
         }
     }
 
-    /// Fills `into` with the chance of every bin.
+    /// Fills `into` with the probability of every bin.
     pub(crate) fn mix(
         &self,
         own: impl Iterator<Item = (usize, f32)> + Clone,
@@ -101,7 +101,7 @@ impl Blend {
     }
 }
 
-/// A gap as a triangle; what would fall beyond the ends stays in the last bin there.
+/// Spreads a gap as a triangle; weight beyond either end goes into the last bin there.
 fn spread(bin: usize, reach: usize, weight: f32, into: &mut [f32]) {
     into[bin] += weight * triangle(reach, 0);
     for away in 1..=reach {
@@ -119,11 +119,11 @@ mod tests {
         vec![1.0 / BINS as f32; BINS]
     }
 
-    /// The chances after gaps in these bins, one after the other.
-    fn learned(bins: &[usize]) -> Vec<f32> {
+    /// Probabilities after learning gaps in these bins, in order.
+    fn learn(bins: &[usize]) -> Vec<f32> {
         let (mut blend, mut own) = (Blend::default(), Vec::new());
         for &bin in bins {
-            blend.judge(bin, own.iter().copied(), &flat(), 5.0);
+            blend.score(bin, own.iter().copied(), &flat(), 5.0);
             own.push((bin, 1.0));
         }
         let mut chances = vec![0.0; BINS];
@@ -132,19 +132,19 @@ mod tests {
     }
 
     #[test]
-    fn chances_sum_to_one_whatever_was_seen() {
+    fn probabilities_sum_to_one_for_any_history() {
         for bins in [&[][..], &[300; 20], &[0, 5, 640, 644, TAIL, TAIL]] {
-            let total: f32 = learned(bins).iter().sum();
+            let total: f32 = learn(bins).iter().sum();
             assert!((total - 1.0).abs() < 1e-3, "{bins:?}: {total}");
         }
     }
 
     #[test]
-    fn a_timer_is_believed_to_the_bin_and_wild_gaps_in_the_large() {
-        let timer = learned(&[300; 30]);
+    fn a_timer_is_predicted_to_the_bin_and_scattered_gaps_are_smoothed() {
+        let timer = learn(&[300; 30]);
         assert!(timer[300] > 0.3 && timer[310] < 0.01, "{} {}", timer[300], timer[310]);
         let wild: Vec<usize> = (0..30).map(|n| 280 + n * 17 % 41).collect();
-        let wild = learned(&wild);
+        let wild = learn(&wild);
         let (most, least) =
             wild[285..315].iter().fold((0.0f32, 1.0f32), |(most, least), chance| {
                 (most.max(*chance), least.min(*chance))

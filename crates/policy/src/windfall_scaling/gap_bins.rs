@@ -1,18 +1,18 @@
-//! Lengths of gaps in bins of equal ratio: [0, 1 s), then 1.5 % wide up to four hours, and a tail.
+//! Logarithmic bins for the lengths of gaps: [0, 1 s), then 1.5 % wide up to four hours, and a tail.
 //!
-//! A timer of 60 s with a jitter of 0.2 s lies within one bin (59.4 to 60.3 s); one of an hour within one
-//! of 54 s. Finer bins would need more gaps to learn, coarser ones blur the timer.
+//! A timer of 60 s with a jitter of 0.2 s falls into one bin (59.4 to 60.3 s); one of an hour into a bin of
+//! 54 s. Finer bins would need more gaps to learn, coarser ones would blur the timer.
 
-/// Four hours: longer gaps are told apart no more.
+/// Four hours: all longer gaps share one bin.
 pub(crate) const HORIZON_SECONDS: f64 = 14_400.0;
-/// How much wider each bin is than the one before.
+/// Ratio between the widths of neighbouring bins.
 const RATIO: f64 = 1.015;
 /// Bins up to the horizon, and one for everything beyond.
 pub(crate) const BINS: usize = 646;
 /// The bin of gaps beyond the horizon.
 pub(crate) const TAIL: usize = BINS - 1;
 
-/// The bin of a gap of this length.
+/// Returns the bin of a gap of this length.
 pub(crate) fn bin_of(seconds: f64) -> usize {
     if seconds < 1.0 || seconds.is_nan() {
         return 0;
@@ -23,7 +23,7 @@ pub(crate) fn bin_of(seconds: f64) -> usize {
     ((seconds.ln() / RATIO.ln()) as usize + 1).min(TAIL - 1)
 }
 
-/// Where a bin begins, seconds.
+/// Lower end of a bin, seconds.
 pub(crate) fn start_of(bin: usize) -> f64 {
     match bin {
         0 => 0.0,
@@ -32,7 +32,7 @@ pub(crate) fn start_of(bin: usize) -> f64 {
     }
 }
 
-/// The length of every bin but the tail, seconds.
+/// Widths of all bins except the tail, seconds.
 pub(crate) fn widths() -> Vec<f32> {
     (0..TAIL).map(|bin| (start_of(bin + 1) - start_of(bin)) as f32).collect()
 }

@@ -1,22 +1,21 @@
-//! What one level has seen of its gaps: a decayed histogram, and the last six for the class.
+//! History of one level's gaps: a decayed histogram, and the last six gaps, which determine the class.
 
 use super::blend::Blend;
 use super::gap_bins::bin_of;
 
-/// What each gap takes from the weight of those before: after 34 gaps half is left.
+/// Decay of earlier weights with each gap: half is left after 34 gaps.
 const DECAY: f32 = 0.98;
-/// Weights below this share of a fresh gap are forgotten, so that memory stays bounded: a gap is gone
-/// after 342 others.
+/// Weights below this share of a new gap are dropped to bound the memory: a gap is dropped after 342 others.
 const FORGOTTEN: f32 = 1e-3;
-/// Gaps whose median makes the class.
+/// Number of recent gaps whose median determines the class.
 const RECENT: usize = 6;
 
-/// The gaps of one level.
+/// Gaps of one level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GapHistory {
-    /// Bins with their weights, in order of bins. Weights grow instead of decaying, relative to `scale`.
+    /// Bins with their weights, sorted by bin. Instead of decaying old weights, new ones grow with `scale`.
     bins: Vec<(u16, f32)>,
-    /// The weight of the next gap.
+    /// Weight of the next gap.
     scale: f32,
     /// The last gaps, seconds, oldest first.
     recent: [f32; RECENT],
@@ -25,7 +24,7 @@ pub(crate) struct GapHistory {
 }
 
 impl GapHistory {
-    /// How many gaps were seen.
+    /// Number of gaps seen.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
@@ -35,20 +34,20 @@ impl GapHistory {
         &self.recent[RECENT - (self.count as usize).min(RECENT)..]
     }
 
-    /// Learns a gap of this length, and who foretold it: what is believed besides is `prior`, as much as `belief` gaps.
+    /// Learns a gap of this length and scores the experts on it. `prior` has the weight of `belief` gaps.
     pub(crate) fn learn(&mut self, seconds: f64, prior: &[f32], belief: f32) {
         let mut blend = self.blend;
-        blend.judge(bin_of(seconds), self.weights(), prior, belief);
+        blend.score(bin_of(seconds), self.weights(), prior, belief);
         self.blend = blend;
         self.push(seconds);
     }
 
-    /// Fills `into` with the chance of every bin.
+    /// Fills `into` with the probability of every bin.
     pub(crate) fn chances(&self, prior: &[f32], belief: f32, into: &mut [f32]) {
         self.blend.mix(self.weights(), prior, belief, into);
     }
 
-    /// Learns a gap of this length.
+    /// Adds a gap of this length without scoring the experts.
     pub(crate) fn push(&mut self, seconds: f64) {
         self.scale = if self.count == 0 { 1.0 } else { self.scale / DECAY };
         let bin = bin_of(seconds) as u16;
@@ -64,7 +63,7 @@ impl GapHistory {
         }
     }
 
-    /// Brings weights back to their size and drops what no longer counts.
+    /// Rescales the weights so that the last gap has weight 1, and drops negligible ones.
     fn forget(&mut self) {
         let scale = self.scale;
         for (_, weight) in &mut self.bins {
@@ -75,7 +74,7 @@ impl GapHistory {
         self.scale = 1.0;
     }
 
-    /// Bins with their weights, where the last gap weighs 1.
+    /// Bins with their weights; the last gap has weight 1.
     fn weights(&self) -> impl Iterator<Item = (usize, f32)> + Clone {
         let scale = if self.scale > 0.0 { 1.0 / self.scale } else { 0.0 };
         self.bins.iter().map(move |(bin, weight)| (usize::from(*bin), weight * scale))

@@ -1,5 +1,5 @@
-//! What is believed of a level's gaps before it has shown enough of its own: the pooled gaps of levels
-//! that looked like it, of functions that were set aside for fitting.
+//! Prior distribution of a level's gaps, used until the level has enough of its own: the pooled gaps of
+//! similar levels of functions that were set aside for fitting.
 //!
 //! ```text
 //!   class = (level 0 or above, none seen | median of the last 6 in steps of 2^1.25, regular or not)
@@ -8,37 +8,36 @@
 //!
 //! The tables are in `params/gap_prior.txt`, one line per class: its number, then `bin:count`.
 
+use windfall_core::statistics::upper_median;
+
 use crate::windfall_scaling::gap_bins::BINS;
 use crate::windfall_scaling::gap_history::GapHistory;
 
 /// Steps of the median: 2^(1.25 n) seconds, up to 2^15 s.
 const STEPS: usize = 13;
-/// Classes of one kind of level: nothing seen, then each step without and with a rhythm.
+/// Classes of one kind of level: no gap seen, then each step of the median, irregular and regular.
 const CLASSES_PER_KIND: usize = 1 + 2 * STEPS;
 /// All classes.
 pub(crate) const CLASSES: usize = 2 * CLASSES_PER_KIND;
-/// What every class knows of bins that its functions never showed.
+/// Weight of the mean over the kind of level in every class, in gaps; it fills bins without counts.
 const PSEUDO_COUNTS: f32 = 30.0;
-/// How far counts are spread to both sides: a train function's 61 s is evidence for 60 and 62.
+/// Bins on each side that a count is spread over: a training function's 61 s is evidence for 60 and 62 s.
 const SMOOTHING: usize = 2;
 
-/// The class of a level with this past.
+/// Returns the class of a level with this history.
 pub(crate) fn class_of(level: usize, history: &GapHistory) -> usize {
     let kind = usize::from(level > 0) * CLASSES_PER_KIND;
     let recent = history.recent();
-    if recent.is_empty() {
-        return kind;
-    }
     let mut sorted = [0.0; 6];
     let sorted = &mut sorted[..recent.len()];
     sorted.copy_from_slice(recent);
     sorted.sort_unstable_by(f32::total_cmp);
-    let median = f64::from(sorted[sorted.len() / 2]);
+    let Some(median) = upper_median(sorted).map(f64::from) else { return kind };
     let step = ((median.max(1.0).log2() / 1.25) as usize).min(STEPS - 1);
     kind + 1 + 2 * step + usize::from(is_regular(recent))
 }
 
-/// Whether the last three lie within 10 % and a second of each other.
+/// Whether the last three gaps lie within 10 % and a second of each other.
 pub(crate) fn is_regular(recent: &[f32]) -> bool {
     let Some(last) = recent.len().checked_sub(3).map(|from| &recent[from..]) else { return false };
     let (low, high) = last.iter().fold((f32::MAX, 0.0f32), |(l, h), x| (l.min(*x), h.max(*x)));
@@ -52,12 +51,12 @@ pub(crate) struct GapPrior {
 }
 
 impl GapPrior {
-    /// The tables that were fitted on functions set aside for it.
+    /// Loads the tables fitted on the functions set aside for fitting.
     pub(crate) fn fitted() -> Self {
         Self::read(include_str!("../../params/gap_prior.txt"))
     }
 
-    /// Reads tables; lines that are no table are comments.
+    /// Parses tables; lines that do not start with a class number are ignored.
     pub(crate) fn read(text: &str) -> Self {
         let mut counts = vec![vec![0.0f32; BINS]; CLASSES];
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -73,8 +72,8 @@ impl GapPrior {
         Self::of_counts(&counts)
     }
 
-    /// From counts of gaps by class and bin. A class that nothing was seen of believes what its kind of
-    /// level does on the whole.
+    /// Builds the prior from counts of gaps by class and bin. A class without counts gets the mean of its kind
+    /// of level.
     pub(crate) fn of_counts(counts: &[Vec<f32>]) -> Self {
         let kind_mean = |kind: usize| {
             let mut mean = vec![1.0 / BINS as f32; BINS];
@@ -95,18 +94,18 @@ impl GapPrior {
         Self { classes: classes.collect() }
     }
 
-    /// The probability of every bin, in a class.
+    /// Probability of every bin for a class.
     pub(crate) fn of(&self, class: usize) -> &[f32] {
         &self.classes[class]
     }
 
-    /// Bytes on the heap, shared by all functions.
+    /// Heap memory in bytes, shared by all functions.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.classes.len() * BINS * size_of::<f32>()
     }
 }
 
-/// Every count spread evenly over its bin and two to each side; the tail stays by itself.
+/// Spreads every count evenly over its bin and two on each side; the tail is not spread.
 fn smoothed(counts: &[f32]) -> Vec<f32> {
     let last = BINS - 2;
     let mut spread = vec![0.0; BINS];
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rhythm_is_a_class_of_its_own() {
+    fn regular_gaps_have_a_class_of_their_own() {
         let timer = class_of(0, &history(&[60.0, 60.2, 59.9, 60.1]));
         let wild = class_of(0, &history(&[60.0, 2.0, 900.0, 55.0]));
         assert_ne!(timer, wild);
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_believed_where_it_counts_much() {
+    fn a_table_with_many_counts_dominates_the_mean() {
         let prior = GapPrior::read("# nothing\n3 275:1000\n");
         assert!(prior.of(3)[275] > 0.15 && prior.of(3)[bin_of(3600.0)] < 0.01);
     }

@@ -1,52 +1,52 @@
-//! What one gap costs under a plan, once it is known how long it was.
+//! Replays a gap of known length under a plan and computes what it costs.
 //!
 //! ```text
-//!   released ──tick──tick──tick── ... ──tick── next need          ticks lie on the clock of the platform
+//!   released ──tick──tick──tick── ... ──tick── next need          ticks are multiples of the tick length
 //!   warm:  stays while the plan holds, or begins within the next cold start and tick
 //!   cold:  starts in the second case, is ready one cold start later
-//!   end:   no wait if ready; what is left of the start if not; a whole cold start if there is none
+//!   end:   no wait if ready; the remainder of the start if starting; a full cold start if there is no instance
 //! ```
 //!
-//! The costs that plans are made with are those of the policy for a function that is not busy and a pool that has room.
-//! What came of them is told apart: seconds held, starts ahead and the felt wait, so that any price can be put on them.
+//! Plans use the policy's costs for a function that is not busy and a pool that is not full. The outcome keeps seconds
+//! held, starts ahead and the weighted wait separate, so that any price can be applied to them.
 
 use windfall_core::{Duration, Timestamp};
 
 use super::WindfallScalingSettings;
-use super::felt::{felt, rarity};
 use super::level_gap::LevelGap;
 use super::level_plan::{Costs, LevelPlan, Programme};
+use super::weighted_wait::{rarity, weighted_wait};
 
-/// What is at stake for one function.
+/// Parameters of one function that determine the costs of its gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GapStakes {
-    /// What an idle instance holds, MiB.
+    /// Memory of an idle instance, MiB.
     pub memory_mib: f64,
-    /// Until a new instance can serve, seconds.
+    /// Cold start of a new instance, seconds.
     pub cold_start_seconds: f64,
-    /// Of a call on average, seconds.
+    /// Mean run time of a call, seconds.
     pub run_seconds: f64,
-    /// On average.
+    /// Mean rate of calls.
     pub calls_per_second: f64,
 }
 
-/// What came of a gap.
+/// Outcome of one gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GapOutcome {
-    /// Seconds for which an instance stood idle or started.
+    /// Seconds for which an instance was idle or starting.
     pub held_seconds: f64,
-    /// Starts ahead of any call.
+    /// Instances started ahead of a call.
     pub starts_ahead: u32,
-    /// How much of the wait at its end was felt, from 0 to 1.
-    pub felt: f64,
+    /// Weighted wait of the call that ended the gap, from 0 to 1.
+    pub weighted_wait: f64,
 }
 
 impl GapStakes {
-    /// How much of a wait for the instance of `level` is felt: a tenth of the run time is felt whole, and a wait that
-    /// another instance ends sooner less.
-    fn felt(&self, level: usize, wait: f64) -> f64 {
+    /// Weighted wait for the instance of `level`: a tenth of the run time counts in full, and a wait that another
+    /// instance ends sooner counts less.
+    fn weighted_wait(&self, level: usize, wait: f64) -> f64 {
         let wait = if level == 0 { wait } else { wait.min(self.run_seconds / level as f64) };
-        felt(wait, self.run_seconds)
+        weighted_wait(wait, self.run_seconds)
     }
 
     fn costs(&self, level: usize, settings: &WindfallScalingSettings) -> Costs {
@@ -55,12 +55,12 @@ impl GapStakes {
         let fairness =
             if level == 0 { rarity(self.calls_per_second, settings.fairness) } else { 1.0 };
         let misses = 1.0 + cold * self.calls_per_second;
-        let miss = self.felt(level, cold) * fairness * misses + start;
+        let miss = self.weighted_wait(level, cold) * fairness * misses + start;
         Costs { hold: hold as f32, start: start as f32, miss: miss as f32 }
     }
 }
 
-/// Replays gaps, with a tick every so often.
+/// Replays gaps with a fixed time between ticks.
 #[derive(Clone, Debug)]
 pub struct GapReplay {
     tick: Duration,
@@ -68,12 +68,12 @@ pub struct GapReplay {
 }
 
 impl GapReplay {
-    /// With this time between two ticks.
+    /// Creates a replay with this time between two ticks.
     pub fn new(tick: Duration) -> Self {
         Self { tick, programme: Programme::default() }
     }
 
-    /// What comes of `gap` if the plan is the best one for `chances` at the price of `settings`.
+    /// Outcome of `gap` under the best plan for `chances` at the price of `settings`.
     pub fn outcome(
         &self,
         gap: &LevelGap,
@@ -90,7 +90,7 @@ impl GapReplay {
         let age_at = |at: Timestamp| at.since(gap.from).as_secs_f64();
         let end = gap.seconds();
         let mut outcome = GapOutcome::default();
-        // Since when it is held and from when on it can serve, as ages of the gap.
+        // Ages of the gap at which the instance was acquired and at which it is ready.
         let mut there = Some((age_at(gap.released), age_at(gap.released)));
         let mut at = self.first_tick(gap.released);
         while at < gap.until {
@@ -115,11 +115,11 @@ impl GapReplay {
         }
         let (since, ready) = there.unwrap_or((end, end + lead));
         outcome.held_seconds += ready.max(end) - since;
-        outcome.felt = stakes.felt(gap.level, (ready - end).max(0.0));
+        outcome.weighted_wait = stakes.weighted_wait(gap.level, (ready - end).max(0.0));
         outcome
     }
 
-    /// The first tick that sees the instance idle.
+    /// The first tick at which the instance is idle.
     fn first_tick(&self, released: Timestamp) -> Timestamp {
         let tick = self.tick.as_nanos().max(1);
         Timestamp::from_nanos(released.as_nanos().div_ceil(tick) * tick)
@@ -144,18 +144,18 @@ mod tests {
         LevelGap { level: 0, from: Timestamp::ZERO, released, until, is_cut }
     }
 
-    /// Seconds held, starts ahead and the felt wait, to a thousandth, of a gap that came where 60 s were certain.
+    /// Seconds held, starts ahead and the weighted wait, to a thousandth, of a gap for which 60 s were predicted.
     fn timer_then(
-        came: LevelGap,
+        actual: LevelGap,
         stakes: GapStakes,
         settings: WindfallScalingSettings,
     ) -> (f64, u32, f64) {
         let mut chances = vec![0.0; LevelGap::BINS];
         chances[gap(60, false).bin()] = 1.0;
         let replay = GapReplay::new(Duration::from_secs(2));
-        let found = replay.outcome(&came, &chances, &stakes, &settings);
+        let found = replay.outcome(&actual, &chances, &stakes, &settings);
         let rounded = |number: f64| (number * 1e3).round() / 1e3;
-        (rounded(found.held_seconds), found.starts_ahead, rounded(found.felt))
+        (rounded(found.held_seconds), found.starts_ahead, rounded(found.weighted_wait))
     }
 
     fn usual() -> WindfallScalingSettings {
@@ -163,24 +163,24 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_let_go_and_started_ahead() {
-        // 100 MiB at 3e-5 are .003 per second: .177 for the 59 s, .159 for a start with its charge. The instance goes at
-        // the tick of 2 s. The bin of 60 s begins at 59.4 s, which one cold start and one tick from 58 s reach: held from
-        // 1 to 2 s and from 58 to 60 s.
+    fn a_timer_is_released_and_started_ahead() {
+        // 100 MiB at 3e-5 cost .003 per second: .177 for the 59 s, .159 for a start with its charge. The instance is
+        // released at the tick at 2 s. The bin of 60 s begins at 59.4 s, which is within one cold start and one tick of
+        // 58 s: held from 1 to 2 s and from 58 to 60 s.
         assert_eq!(timer_then(gap(60, false), STAKES, usual()), (3.0, 1, 0.0));
     }
 
     #[test]
     fn a_gap_that_ends_sooner_is_a_miss_and_a_cut_one_costs_memory_only() {
-        // Ends at 30 s: one second held, and one for the start that the call asks for.
+        // Ends at 30 s: one second held, and one for the start that the call triggers.
         assert_eq!(timer_then(gap(30, false), STAKES, usual()), (2.0, 0, 1.0));
         assert_eq!(timer_then(gap(30, true), STAKES, usual()), (1.0, 0, 0.0));
     }
 
     #[test]
-    fn a_call_that_meets_a_start_waits_for_the_rest_of_it() {
-        // With a cold start of 1.5 s it begins at 56 s and is ready at 57.5 s. Needed at 57 s: .5 s are left, felt whole by
-        // a call of 1 s and by half by one of 10 s.
+    fn a_call_that_arrives_during_a_start_waits_for_the_remainder() {
+        // With a cold start of 1.5 s it begins at 56 s and is ready at 57.5 s. Needed at 57 s: .5 s are left, with a
+        // weight of 1 for a call of 1 s and .5 for one of 10 s.
         let stakes = GapStakes { cold_start_seconds: 1.5, ..STAKES };
         assert_eq!(timer_then(gap(57, false), stakes, usual()), (2.5, 1, 1.0));
         let long = GapStakes { run_seconds: 10.0, ..stakes };
@@ -188,21 +188,21 @@ mod tests {
     }
 
     #[test]
-    fn dear_starts_hold_all_the_gap_and_dear_memory_nothing() {
-        let dear_starts = WindfallScalingSettings { start_charge_seconds: 100.0, ..usual() };
-        assert_eq!(timer_then(gap(60, false), STAKES, dear_starts), (59.0, 0, 0.0));
-        let dear_memory = WindfallScalingSettings { price: 1.0, ..usual() };
-        assert_eq!(timer_then(gap(60, false), STAKES, dear_memory), (2.0, 0, 1.0));
+    fn expensive_starts_hold_the_whole_gap_and_expensive_memory_none_of_it() {
+        let expensive_starts = WindfallScalingSettings { start_charge_seconds: 100.0, ..usual() };
+        assert_eq!(timer_then(gap(60, false), STAKES, expensive_starts), (59.0, 0, 0.0));
+        let expensive_memory = WindfallScalingSettings { price: 1.0, ..usual() };
+        assert_eq!(timer_then(gap(60, false), STAKES, expensive_memory), (2.0, 0, 1.0));
     }
 
     #[test]
-    fn costs_worked_by_hand() {
+    fn the_worked_costs() {
         // 60 calls per hour: fairness 2^.3 = 1.231; 1 + 1/60 calls are missed; a start is 53 x .003 = .159.
         let costs = STAKES.costs(0, &WindfallScalingSettings::default());
         assert!((costs.hold - 0.003).abs() < 1e-6 && (costs.start - 0.159).abs() < 1e-6);
         assert!((costs.miss - (1.2311 * (1.0 + 1.0 / 60.0) + 0.159)).abs() < 1e-3, "{costs:?}");
         // The third instance is one of three: a wait lasts half a run at most.
-        assert_eq!(STAKES.felt(2, 1.0), 1.0);
-        assert!((STAKES.felt(20, 1.0) - 0.5).abs() < 1e-12);
+        assert_eq!(STAKES.weighted_wait(2, 1.0), 1.0);
+        assert!((STAKES.weighted_wait(20, 1.0) - 0.5).abs() < 1e-12);
     }
 }

@@ -1,34 +1,34 @@
-//! Trials of what is believed of gaps: a level goes through its gaps in order, and any prior may stand in for the tables.
+//! Evaluates priors offline: a level processes its gaps in order, with the tables or any other prior.
 //!
 //! ```text
-//!   gaps so far ─► class ─► prior (tables, or another's) ─► blend ─► chances ─► log-likelihood of the gap that comes
-//!        ▲                                                              └─► plan ─► what it cost (gap_replay.rs)
+//!   gaps so far ─► class ─► prior (tables, or another) ──► blend ─► chances ─► log-likelihood of the next gap
+//!        ▲                                                              └─► plan ─► its cost (gap_replay.rs)
 //!        └───────────────────────────── learn ◄─────────────────────────────────────────┘
 //! ```
 //!
-//! It is what a level of the policy does at each gap, without the platform around it, so that a prior can be judged on
-//! many gaps in seconds. The policy itself does not use this file.
+//! It repeats what a level of the policy does at each gap, without the platform around it, so that a prior can be
+//! evaluated on many gaps in seconds. The policy itself does not use this file.
 
 use super::gap_history::GapHistory;
 use super::gap_prior::{GapPrior, class_of, is_regular};
 use super::level_gap::LevelGap;
 use super::prior_fit::GapCounts;
 
-/// No gap is held less likely than this, as in the blend: one surprise shall not outweigh all that was foretold.
+/// Lower bound on the probability of a gap, as in the blend, so that one surprise does not outweigh all other gaps.
 const LEAST: f64 = 1e-7;
 
-/// The pooled tables by class, fitted on counts of one's own.
+/// Pooled tables by class, fitted on given counts.
 #[derive(Clone, Debug)]
 pub struct GapTables(GapPrior);
 
 impl GapTables {
-    /// The tables that these counts make, rounded as they are when kept in a file.
+    /// Fits tables on `counts`, rounded as in the parameter file.
     pub fn fitted_on(counts: &GapCounts) -> Self {
         Self(GapPrior::read(&counts.to_text()))
     }
 }
 
-/// A level on its way through its gaps.
+/// A level that processes its gaps in order.
 #[derive(Clone, Debug)]
 pub struct GapTrial {
     level: usize,
@@ -36,52 +36,52 @@ pub struct GapTrial {
 }
 
 impl GapTrial {
-    /// A level that has shown nothing yet.
+    /// Creates a level without history.
     pub fn new(level: usize) -> Self {
         Self { level, history: GapHistory::default() }
     }
 
-    /// How many gaps it has shown.
+    /// Number of gaps seen.
     pub fn seen(&self) -> u32 {
         self.history.count()
     }
 
-    /// Its last gaps, up to six, seconds, oldest first.
+    /// The last gaps, up to six, in seconds, oldest first.
     pub fn recent(&self) -> &[f32] {
         self.history.recent()
     }
 
-    /// Whether its last three gaps resemble each other.
+    /// Whether the last three gaps lie within 10 % and a second of each other.
     pub fn is_regular(&self) -> bool {
         is_regular(self.recent())
     }
 
-    /// What the tables believe of its next gap: the chance of every bin.
+    /// Prior of the tables for the next gap: the probability of every bin.
     pub fn prior<'a>(&self, tables: &'a GapTables) -> &'a [f32] {
         tables.0.of(class_of(self.level, &self.history))
     }
 
-    /// The chance of every bin for its next gap: own gaps, and `prior` with the weight of `belief` gaps before each level
-    /// learns its own.
+    /// Probability of every bin for the next gap, from the level's own gaps and `prior` with an initial weight of `belief`
+    /// gaps, which each level adapts.
     pub fn chances(&self, prior: &[f32], belief: f64) -> Vec<f32> {
         let mut chances = vec![0.0; LevelGap::BINS];
         self.history.chances(prior, belief as f32, &mut chances);
         chances
     }
 
-    /// Takes in the gap that came, where only its length matters.
+    /// Adds a gap without scoring the experts.
     pub fn see(&mut self, gap: &LevelGap) {
         self.history.push(gap.seconds());
     }
 
-    /// Learns the gap that came, and who foretold it; `prior` is what was believed before.
+    /// Learns a gap and scores the experts on it; `prior` is the prior from before the gap.
     pub fn learn(&mut self, gap: &LevelGap, prior: &[f32], belief: f64) {
         self.history.learn(gap.seconds(), prior, belief as f32);
     }
 }
 
 impl LevelGap {
-    /// The logarithm of the chance that was given to it; of one that was cut off, to all that are no shorter.
+    /// Logarithm of the probability of this gap; for a censored gap, of all gaps at least as long.
     pub fn log_likelihood(&self, chances: &[f32]) -> f64 {
         let bin = self.bin();
         let until = if self.is_cut { chances.len() } else { bin + 1 };
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_gap_is_as_likely_as_all_longer_ones() {
+    fn a_censored_gap_is_as_likely_as_all_longer_ones() {
         let mut chances = vec![0.0; LevelGap::BINS];
         (chances[gap(60, false).bin()], chances[gap(600, false).bin()]) = (0.25, 0.75);
         let log = |seconds, is_cut| gap(seconds, is_cut).log_likelihood(&chances);
@@ -112,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn a_level_begins_with_its_prior_and_comes_to_believe_itself() {
-        // Another function came every 100 s, and this level comes every 60 s.
+    fn a_level_begins_with_its_prior_and_learns_its_own_gaps() {
+        // The fitted function is called every 100 s, and this level is needed every 60 s.
         let calls: Vec<_> =
             (0..40).map(|n| (Timestamp::from_secs(100 * n), Duration::from_secs(1))).collect();
         let mut counts = GapCounts::default();

@@ -1,15 +1,15 @@
-//! Instances for busy functions: how far arrivals find the system above its mean one lead ago.
+//! Instances for busy functions, from how far arrivals find the system above its mean one lead time ago.
 //!
 //! ```text
-//!   m   = mean calls in the system, half-life 5 s, and so the rate
-//!   u   = (found by an arrival - m one lead ago) / sqrt(m + 1)         its distribution is learned
-//!   the k-th instance pays while  rate x P(u >= ((k-1) C - m) / sqrt(m + 1)) x felt > price x MiB
+//!   m   = mean calls in the system, half-life 5 s; the rate is smoothed in the same way
+//!   u   = (calls found by an arrival - m one lead ago) / sqrt(m + 1)   its distribution is learned
+//!   the k-th instance pays while  rate x P(u >= ((k-1) C - m) / sqrt(m + 1)) x weighted wait > price x MiB
 //! ```
 //!
 //! Ten calls per second of 300 ms keep m at 3. The fifth instance serves an arrival that finds four or
-//! more: half a standard deviation above. If one in five does, 2 calls per second feel the lack of it: at
-//! 512 MiB and 3e-4 it costs 0.15 felt waits per second, and pays. The same table calibrates itself to
-//! smooth and to bursty load.
+//! more: half a standard deviation above. If one in five does, 2 calls per second would wait without it. At
+//! 512 MiB and 3e-4 it costs 0.15 weighted waits per second, so it pays. The learned table adapts to smooth
+//! and to bursty load.
 
 use crate::holt::weight;
 use crate::level_track::MOST_LEVELS;
@@ -17,26 +17,26 @@ use windfall_core::{Duration, FunctionView, PresenceStep};
 
 /// Half-life of the mean and of the rate.
 const HALF_LIFE: Duration = Duration::from_secs(5);
-/// What the price of an instance that is there already is multiplied by, so that instances do not come and go
-/// with every tick.
+/// Factor on the price of an existing instance: hysteresis, so that instances are not started and released with
+/// every tick.
 const STAY: f64 = 0.5;
 /// The table: from -4 to 16 standard deviations in steps of a tenth.
 const LOWEST: f64 = -4.0;
 const STEP: f64 = 0.1;
 const BINS: usize = 200;
-/// What each tick takes from the weight of those before: half is left after 23 minutes of 2 s.
+/// Decay of earlier weights with each tick: half is left after 693 ticks, 23 minutes of ticks of 2 s.
 const DECAY: f32 = 0.999;
-/// A normal distribution of this weight is believed at first.
+/// Weight of the normal distribution that the table starts with.
 const BELIEF: f64 = 20.0;
-/// Ticks that a lead can reach back.
+/// Longest lead time, in ticks.
 const MOST_LEAD: usize = 32;
 
-/// What is known of a busy function.
+/// Load statistics of a busy function.
 #[derive(Clone, Debug)]
 pub(crate) struct Headroom {
     mean: f64,
     rate: f64,
-    /// Means of the last ticks, latest first.
+    /// Means at the last ticks, latest first.
     past: Vec<f32>,
     table: Vec<f32>,
     scale: f32,
@@ -44,14 +44,14 @@ pub(crate) struct Headroom {
     calls: u32,
 }
 
-/// What an instance more is weighed by.
+/// Inputs to the decision about one more instance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stakes {
-    /// Price of holding an instance for a second, felt waits.
+    /// Price of holding an instance for a second, weighted waits.
     pub(crate) hold: f64,
-    /// Instances there are.
+    /// Current number of instances.
     pub(crate) have: usize,
-    /// Calls that one instance serves at once.
+    /// Calls that one instance serves concurrently.
     pub(crate) places: f64,
 }
 
@@ -67,11 +67,11 @@ impl Default for Headroom {
 }
 
 impl Headroom {
-    /// Takes in a window; `lead` is how long an instance needs from wish to service.
+    /// Processes one window; `lead` is the time from the decision to start an instance until it serves calls.
     pub(crate) fn follow(&mut self, view: &FunctionView, window: Duration, lead: Duration) {
         let ticks = lead.as_nanos().div_ceil(window.as_nanos().max(1)) as usize;
         self.scale /= DECAY;
-        // What was expected one lead ago. In the beginning nothing was, and what is found then is no surprise.
+        // The mean one lead ago. At the beginning there is none, so the first arrivals are not counted.
         if let Some(&before) = self.past.get(ticks.clamp(1, MOST_LEAD) - 1) {
             self.count_arrivals(&view.presence, f64::from(before));
         }
@@ -91,12 +91,12 @@ impl Headroom {
         self.past.truncate(MOST_LEAD);
     }
 
-    /// Forgets what was expected, because time jumped.
+    /// Discards past means, because the clock has jumped.
     pub(crate) fn break_off(&mut self) {
         self.past.clear();
     }
 
-    /// Files what every arrival found.
+    /// Counts how many calls each arrival found in the system.
     fn count_arrivals(&mut self, steps: &[PresenceStep], before: f64) {
         for step in steps {
             if step.calls > self.calls {
@@ -108,9 +108,9 @@ impl Headroom {
         }
     }
 
-    /// The largest number of instances whose last one is worth its price. `felt` is what the lack of the
-    /// k-th costs a call, from 0 to 1.
-    pub(crate) fn instances(&self, stakes: Stakes, felt: impl Fn(usize) -> f64) -> usize {
+    /// Largest number of instances whose last one is worth its price. `wait_without` returns the weighted wait
+    /// of a call that lacks the k-th instance, from 0 to 1.
+    pub(crate) fn instances(&self, stakes: Stakes, wait_without: impl Fn(usize) -> f64) -> usize {
         let Stakes { hold, have, places } = stakes;
         let above = self.above();
         let spread = (self.mean + 1.0).sqrt();
@@ -120,7 +120,7 @@ impl Headroom {
             let place = ((u - LOWEST) / STEP).ceil().max(0.0) as usize;
             let share = above.get(place).copied().unwrap_or(0.0);
             let price = if k <= have { STAY * hold } else { hold };
-            if self.rate * share * felt(k) > price {
+            if self.rate * share * wait_without(k) > price {
                 most = k;
             } else if k > have {
                 break;
@@ -129,7 +129,7 @@ impl Headroom {
         most
     }
 
-    /// The share of arrivals at or above the lower end of every bin.
+    /// Share of arrivals at or above the lower end of every bin.
     fn above(&self) -> Vec<f64> {
         let mut shares = vec![0.0; BINS + 1];
         for bin in (0..BINS).rev() {
@@ -160,7 +160,7 @@ mod tests {
         FunctionView { presence, arrivals: 20, mean_concurrency: mean, ..function(0) }
     }
 
-    fn wanted(found: &[u32], hold: f64) -> usize {
+    fn instances_for(found: &[u32], hold: f64) -> usize {
         let mut headroom = Headroom::default();
         let second = Duration::from_secs;
         for _ in 0..300 {
@@ -172,34 +172,34 @@ mod tests {
 
     #[test]
     fn steady_load_needs_little_more_than_its_mean_and_bursts_more() {
-        let steady = wanted(&[3, 3, 3, 3, 3, 3, 3, 3, 3, 3], 0.15);
-        let bursty = wanted(&[0, 0, 0, 0, 0, 0, 0, 10, 10, 10], 0.15);
+        let steady = instances_for(&[3, 3, 3, 3, 3, 3, 3, 3, 3, 3], 0.15);
+        let bursty = instances_for(&[0, 0, 0, 0, 0, 0, 0, 10, 10, 10], 0.15);
         assert!(steady >= 4 && steady < bursty, "{steady} {bursty}");
         assert!((10..=12).contains(&bursty), "{bursty}");
     }
 
     #[test]
-    fn the_first_calls_ever_are_no_surprise() {
+    fn the_first_calls_do_not_enter_the_table() {
         let mut headroom = Headroom::default();
         let second = Duration::from_secs;
         let tail = |headroom: &Headroom| headroom.above()[BINS / 2];
-        let believed = tail(&headroom);
-        // From none to thirty at once: nothing was expected, so nothing is learned from it.
+        let initial = tail(&headroom);
+        // From none to thirty calls: there is no past mean, so nothing is learned from it.
         for _ in 0..5 {
             headroom.follow(&busy(&[30; 10]), second(2), second(3));
         }
-        assert!(tail(&headroom) <= believed, "{}", tail(&headroom));
+        assert!(tail(&headroom) <= initial, "{}", tail(&headroom));
         headroom.follow(&busy(&[90; 10]), second(2), second(3));
         assert!(tail(&headroom) > 0.1, "{}", tail(&headroom));
         headroom.break_off();
         let learned = tail(&headroom);
         headroom.follow(&busy(&[300; 10]), second(2), second(3));
-        assert_eq!(tail(&headroom), learned, "after a jump nothing is expected");
+        assert_eq!(tail(&headroom), learned, "after a jump there is no past mean");
     }
 
     #[test]
-    fn what_costs_more_than_any_wait_is_not_wanted() {
-        assert_eq!(wanted(&[3; 10], 1e9), 0);
-        assert!(wanted(&[3; 10], 1e-9) >= 4);
+    fn an_instance_that_costs_more_than_any_wait_is_not_started() {
+        assert_eq!(instances_for(&[3; 10], 1e9), 0);
+        assert!(instances_for(&[3; 10], 1e-9) >= 4);
     }
 }

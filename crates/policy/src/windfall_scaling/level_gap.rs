@@ -1,11 +1,11 @@
-//! Gaps of a function's levels, cut out of its calls after the fact: for fitting and for judging.
+//! Gaps of a function's levels, extracted from recorded calls, for fitting and evaluation.
 
 use windfall_core::{Duration, Timestamp};
 
 use super::gap_bins::{BINS, bin_of};
 use crate::level_track::{LevelTimes, LevelTrack};
 
-/// A time in which a level was not needed, and what came before on the same clock.
+/// An interval in which a level was not needed. For level 0 it includes the preceding need.
 ///
 /// ```text
 ///   level 0   need ████████ released ......... next need       from = need
@@ -13,24 +13,24 @@ use crate::level_track::{LevelTimes, LevelTrack};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelGap {
-    /// Of which level: 0 is the first instance.
+    /// The level: 0 is the first instance.
     pub level: usize,
-    /// When its clock began: at the need for level 0, at the release for others.
+    /// Start of the gap: at the need for level 0, at the release for other levels.
     pub from: Timestamp,
-    /// Since when the instance is idle.
+    /// When the instance became idle.
     pub released: Timestamp,
     /// When the level was needed again, or when the data ended.
     pub until: Timestamp,
-    /// Whether the end of the data cut it off.
+    /// Whether the gap is censored by the end of the data.
     pub is_cut: bool,
 }
 
 impl LevelGap {
-    /// In how many bins lengths are told apart; the last one is for all beyond four hours.
+    /// Number of bins for the length; the last one holds all gaps longer than four hours.
     pub const BINS: usize = BINS;
 
-    /// All gaps of one function, whose calls come at these moments and run so long, until `end`: in order of their ends,
-    /// those that are cut off last. Nobody waits: these are the gaps of the function, not of a policy.
+    /// All gaps of one function until `end`, from the arrival and run time of its calls: in order of their ends, censored
+    /// gaps last. Calls start without a wait, so the gaps do not depend on a policy.
     pub fn all_of(calls: &[(Timestamp, Duration)], end: Timestamp) -> Vec<Self> {
         let mut steps: Vec<(Timestamp, bool)> =
             calls.iter().flat_map(|&(at, run)| [(at, true), (at + run, false)]).collect();
@@ -54,7 +54,7 @@ impl LevelGap {
         Self { level, from, released, until, is_cut }
     }
 
-    /// How long it was.
+    /// Length in seconds.
     pub fn seconds(&self) -> f64 {
         self.until.since(self.from).as_secs_f64()
     }
@@ -71,9 +71,9 @@ fn gaps_end_with_a_need_or_with_the_data() {
     // Level 1 is needed from 2 to 5 s and from 61 to 62 s, level 0 from 0 to 8 s and from 60 to 62 s.
     let calls = [(0, 8), (2, 3), (60, 2), (61, 1)].map(|(at, long)| (second(at), run(long)));
     let gaps = LevelGap::all_of(&calls, second(100));
-    let told: Vec<_> =
+    let summary: Vec<_> =
         gaps.iter().map(|gap| (gap.level, gap.seconds().round(), gap.is_cut)).collect();
-    assert_eq!(told, [(0, 60.0, false), (1, 56.0, false), (0, 40.0, true), (1, 38.0, true)]);
-    assert_eq!(gaps[0].released, second(8), "level 0 is idle later than its clock begins");
+    assert_eq!(summary, [(0, 60.0, false), (1, 56.0, false), (0, 40.0, true), (1, 38.0, true)]);
+    assert_eq!(gaps[0].released, second(8), "level 0 becomes idle after the start of its gap");
     assert_eq!(gaps[1].released, gaps[1].from);
 }

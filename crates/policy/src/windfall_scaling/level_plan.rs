@@ -1,28 +1,28 @@
-//! Hold, release, or start ahead: the small dynamic programme over the age of a gap.
+//! Hold, release, or start ahead: a small dynamic program over the age of a gap.
 //!
 //! ```text
-//!   h(b)     the chance that the gap ends in bin b, given that it has lasted until b
+//!   h(b)     the probability that the gap ends in bin b, given that it has lasted until b
 //!   hold     warm(b) = price of holding over b  +  (1 - h) min(warm(b+1), cold(b+1))
 //!   be cold  cold(b) = h x miss                 +  (1 - h) min(cold(b+1), warm(b+1) + start)
 //!   from the last bin down; hold where warm <= cold, begin where warm + start < cold
 //! ```
 //!
-//! A timer of 60 s of 100 MiB at a price of 3e-5 per MiB-second and a cold start of 1 s: holding all the
-//! gap costs 60 x 100 x 3e-5 = 0.18 felt waits, being cold at the call 1. Holding only the second in which
-//! it comes costs 0.003, and starting ahead (a second of start and 30 s of charge) 0.093: release at once,
-//! start after 58 s. One rule is keep-alive, pre-warming and timers together.
+//! A timer of 60 s with 100 MiB, a price of 3e-5 per MiB-second and a cold start of 1 s: holding for the whole
+//! gap costs 60 x 100 x 3e-5 = 0.18 weighted waits, being cold at the call costs 1. Holding only for the second in
+//! which the call arrives costs 0.003, and starting ahead (a second of start and 30 s of charge) 0.093: release
+//! immediately, start after 58 s. The same rule covers keep-alive, pre-warming and timers.
 
 use crate::windfall_scaling::gap_bins::{BINS, TAIL, bin_of};
 use crate::windfall_scaling::gap_history::GapHistory;
 
 const WORDS: usize = BINS.div_ceil(64);
 
-/// What things cost, in felt waits.
+/// Costs in weighted waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Costs {
     /// Holding the instance for a second.
     pub(crate) hold: f32,
-    /// A start ahead of any call: memory during the start, and the charge for its CPU.
+    /// A start ahead of a call: memory during the start, and the charge for its CPU.
     pub(crate) start: f32,
     /// A call that finds no instance.
     pub(crate) miss: f32,
@@ -46,7 +46,7 @@ impl Bins {
     }
 }
 
-/// What to do at which age of the gap.
+/// The action for each age of the gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LevelPlan {
     hold: Bins,
@@ -59,14 +59,14 @@ impl LevelPlan {
         self.hold.holds(bin_of(age))
     }
 
-    /// Whether an instance should become warm somewhere between these ages. The whole stretch until the
-    /// next look counts: looking at one bin only misses the narrow ones.
+    /// Whether an instance should become warm somewhere between these ages. The whole interval until the next
+    /// tick is checked, because a check of a single bin would miss narrow ones.
     pub(crate) fn begins(&self, from: f64, to: f64) -> bool {
         self.begin.holds_any(bin_of(from), bin_of(to))
     }
 }
 
-/// Room for the programme, kept to spare allocations.
+/// Buffers of the dynamic program, reused to avoid allocations.
 #[derive(Clone, Debug)]
 pub(crate) struct Programme {
     widths: Vec<f32>,
@@ -80,7 +80,7 @@ impl Default for Programme {
 }
 
 impl Programme {
-    /// The best plan for gaps that look like `history` and, with the weight of `belief` gaps, like `prior`.
+    /// Best plan for gaps distributed like `history` and, with the weight of `belief` gaps, like `prior`.
     pub(crate) fn solve(
         &mut self,
         history: &GapHistory,
@@ -92,16 +92,16 @@ impl Programme {
         self.best(&self.chances, costs)
     }
 
-    /// The best plan for gaps that end in each bin with this chance.
+    /// Best plan for gaps that end in each bin with this probability.
     pub(crate) fn best(&self, chances: &[f32], costs: Costs) -> LevelPlan {
         let Costs { hold, start, miss } = costs;
         let mut plan = LevelPlan::default();
         let (mut warm, mut cold) = (0.0f32, 0.0f32);
-        let mut rest = chances[TAIL];
+        let mut remaining = chances[TAIL];
         for bin in (0..TAIL).rev() {
             let here = chances[bin];
-            rest += here;
-            let hazard = if rest > 0.0 { here / rest } else { 0.0 };
+            remaining += here;
+            let hazard = if remaining > 0.0 { here / remaining } else { 0.0 };
             let stays = 1.0 - hazard;
             let be_warm = hold * self.widths[bin] * (1.0 - 0.5 * hazard) + stays * warm.min(cold);
             let be_cold = hazard * miss + stays * cold.min(warm + start);
@@ -116,7 +116,7 @@ impl Programme {
         plan
     }
 
-    /// The chance per second that a gap of this age ends now.
+    /// Hazard rate: the probability per second that a gap of this age ends now.
     pub(crate) fn hazard(
         &mut self,
         history: &GapHistory,
@@ -129,8 +129,8 @@ impl Programme {
         if at == TAIL {
             return 0.0;
         }
-        let rest: f32 = self.chances[at..].iter().sum();
-        f64::from(self.chances[at]) / f64::from(rest.max(f32::MIN_POSITIVE) * self.widths[at])
+        let remaining: f32 = self.chances[at..].iter().sum();
+        f64::from(self.chances[at]) / f64::from(remaining.max(f32::MIN_POSITIVE) * self.widths[at])
     }
 }
 
@@ -138,10 +138,10 @@ impl Programme {
 mod tests {
     use super::*;
 
-    /// Hardly any belief in the flat prior, which has many gaps of seconds.
+    /// A low weight for the flat prior, which has many gaps of seconds.
     const BELIEF: f32 = 0.1;
 
-    fn solved(gaps: &[f64], costs: Costs) -> LevelPlan {
+    fn solve(gaps: &[f64], costs: Costs) -> LevelPlan {
         let mut history = GapHistory::default();
         let flat = vec![1.0 / BINS as f32; BINS];
         gaps.iter().for_each(|gap| history.learn(*gap, &flat, BELIEF));
@@ -154,26 +154,26 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_released_at_once_and_started_just_ahead() {
-        let plan = solved(&[60.0; 100], usual());
-        // A start costs as much as 31 s of holding: who is still warm after 29 s stays so.
+    fn a_timer_is_released_immediately_and_started_just_ahead() {
+        let plan = solve(&[60.0; 100], usual());
+        // A start costs as much as 31 s of holding: an instance that is still warm after 29 s is held.
         assert!(!plan.holds(5.0) && !plan.holds(25.0) && plan.holds(40.0));
         assert!(plan.holds(59.8) && plan.begins(58.5, 60.5));
         assert!(!plan.begins(10.0, 12.0) && !plan.begins(70.0, 72.0));
     }
 
     #[test]
-    fn short_gaps_are_held_over() {
-        let plan = solved(&[3.0, 5.0, 2.0, 8.0, 4.0, 6.0, 3.0, 5.0], usual());
+    fn instances_are_held_during_short_gaps() {
+        let plan = solve(&[3.0, 5.0, 2.0, 8.0, 4.0, 6.0, 3.0, 5.0], usual());
         assert!(plan.holds(0.5) && plan.holds(4.0));
     }
 
     #[test]
-    fn what_costs_nothing_is_held_and_what_costs_too_much_is_not() {
+    fn free_memory_is_held_and_expensive_memory_is_not() {
         let free = Costs { hold: 0.0, start: 0.0, miss: 1.0 };
-        assert!(solved(&[600.0; 20], free).holds(1.0));
-        let dear = Costs { hold: 10.0, start: 300.0, miss: 301.0 };
-        let plan = solved(&[600.0; 20], dear);
+        assert!(solve(&[600.0; 20], free).holds(1.0));
+        let expensive = Costs { hold: 10.0, start: 300.0, miss: 301.0 };
+        let plan = solve(&[600.0; 20], expensive);
         assert!(!plan.holds(1.0) && !plan.begins(0.0, 14_000.0));
     }
 

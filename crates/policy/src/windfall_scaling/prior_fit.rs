@@ -1,8 +1,9 @@
 //! Counts gaps by class on functions that are set aside for fitting.
 //!
-//! A gap that the end of the data cuts off is no gap of that length, but it is known to be longer. Leaving it out would
-//! say that what was used once comes back soon: of a level that one burst in four hours needed no gap ever ends. So
-//! counts are those of Kaplan and Meier: the chance to end in a bin is taken among the gaps that got there, cut or not.
+//! A gap that is cut off by the end of the data is censored: it is at least that long. Leaving it out would
+//! underestimate gaps: a level that is needed by one burst in four hours has no gap that ends. The counts therefore
+//! use the Kaplan-Meier estimator: the probability to end in a bin is computed among the gaps that reached it, censored
+//! or not.
 
 use std::fmt::Write;
 
@@ -13,7 +14,7 @@ use super::gap_history::GapHistory;
 use super::gap_prior::{CLASSES, class_of};
 use super::level_gap::LevelGap;
 
-/// Gaps by class and bin: those that ended, and those that the end of the data cut off.
+/// Gaps by class and bin: those that ended, and those censored by the end of the data.
 #[derive(Clone, Debug)]
 pub struct GapCounts {
     ended: Vec<Vec<f32>>,
@@ -28,7 +29,7 @@ impl Default for GapCounts {
 }
 
 impl GapCounts {
-    /// Counts the gaps of one function, whose calls come at these moments and run so long, until `end`.
+    /// Counts the gaps of one function until `end`, from the arrival and run time of its calls.
     pub fn count(&mut self, calls: &[(Timestamp, Duration)], end: Timestamp) {
         let mut histories: Vec<GapHistory> = Vec::new();
         for gap in LevelGap::all_of(calls, end) {
@@ -42,7 +43,7 @@ impl GapCounts {
         }
     }
 
-    /// The tables as they are kept in `params/gap_prior.txt`.
+    /// Formats the tables as in `params/gap_prior.txt`.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (class, (ended, cut)) in self.ended.iter().zip(&self.cut).enumerate() {
@@ -60,16 +61,16 @@ impl GapCounts {
     }
 }
 
-/// How many of all gaps, cut ones among them, end in each bin; what no gap shows ends beyond the horizon.
+/// Expected number of gaps, including censored ones, that end in each bin; the remainder ends beyond the horizon.
 fn kaplan_meier(ended: &[f32], cut: &[f32]) -> Vec<f32> {
-    let mut there: f32 = ended.iter().chain(cut).sum();
-    let mut left = there;
+    let mut at_risk: f32 = ended.iter().chain(cut).sum();
+    let mut left = at_risk;
     let mut table = vec![0.0; BINS];
     for bin in 0..TAIL {
-        if there > 0.5 {
-            table[bin] = left * (ended[bin] / there).min(1.0);
+        if at_risk > 0.5 {
+            table[bin] = left * (ended[bin] / at_risk).min(1.0);
             left -= table[bin];
-            there -= ended[bin] + cut[bin];
+            at_risk -= ended[bin] + cut[bin];
         }
     }
     table[TAIL] = left.max(0.0);
@@ -81,9 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_that_are_cut_off_count_as_longer_ones() {
-        // Four gaps: one ends in bin 10, one is cut in bin 20, two end in bin 30. Of the three that got past bin
-        // 10 the two in bin 30 are all that got there: 1 and 3 of 4.
+    fn censored_gaps_count_as_longer_ones() {
+        // Four gaps: one ends in bin 10, one is censored in bin 20, two end in bin 30. All gaps that reach bin 30
+        // end there, so it gets the three that passed bin 10: 1 and 3 of 4.
         let (mut ended, mut cut) = (vec![0.0; BINS], vec![0.0; BINS]);
         (ended[10], cut[20], ended[30]) = (1.0, 1.0, 2.0);
         let table = kaplan_meier(&ended, &cut);
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_is_never_needed_again_speaks_for_the_tail() {
+    fn a_level_that_is_never_needed_again_counts_for_the_tail() {
         let mut counts = GapCounts::default();
         let second = Timestamp::from_secs;
         let run = Duration::from_secs(1);

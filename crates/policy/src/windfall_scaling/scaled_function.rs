@@ -1,13 +1,14 @@
-//! One function under windfall scaling: what it costs to wait, and which instances are worth holding.
+//! State of one function under windfall scaling: costs of waiting, and which instances are worth holding.
 
+use windfall_core::statistics::upper_median;
 use windfall_core::{Duration, FunctionView, MilliCpu, Timestamp};
 
 use super::WindfallScalingSettings;
-use super::felt::{felt, rarity};
 use super::gap_history::GapHistory;
 use super::gap_prior::{GapPrior, class_of};
 use super::headroom::{Headroom, Stakes};
 use super::level_plan::{Costs, LevelPlan, Programme};
+use super::weighted_wait::{rarity, weighted_wait};
 use crate::holt::weight;
 use crate::level_track::{Gap, LevelTrack};
 
@@ -15,16 +16,16 @@ use crate::level_track::{Gap, LevelTrack};
 const RUN_HALF_LIFE: Duration = Duration::from_mins(10);
 /// Half-life of the long-run rate of calls.
 const RATE_HALF_LIFE: Duration = Duration::from_mins(120);
-/// Gaps above which a plan is not made anew for every one.
+/// Number of gaps above which a new gap no longer triggers a new plan.
 const MANY_GAPS: u32 = 50;
-/// Calls at once and calls per second, on average, above which a function is busy. Its rule is about one arrival in
-/// thousands, and the table remembers half an hour: 9,000 arrivals at 5 per second.
+/// Mean concurrent calls and mean calls per second above which a function is busy. The headroom depends on one arrival
+/// in thousands, and its table covers half an hour: 9,000 arrivals at 5 per second.
 const BUSY: f64 = 1.5;
 const BUSY_RATE: f64 = 5.0;
-/// How old a plan of a level with many gaps may become, seconds.
+/// Maximum age of the plan of a level with many gaps, seconds.
 const PLAN_SECONDS: f64 = 20.0;
 
-/// One level with what it has learned.
+/// History and plan of one level.
 #[derive(Clone, Debug, Default)]
 struct Level {
     history: GapHistory,
@@ -33,22 +34,22 @@ struct Level {
     is_stale: bool,
 }
 
-/// What is known of one function.
+/// State of one function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScaledFunction {
     track: LevelTrack,
     levels: Vec<Level>,
     /// Mean run time, seconds.
     run_seconds: Option<f64>,
-    /// Calls and time they came in, decayed together: their ratio is the long-run rate.
+    /// Calls and elapsed time, decayed together: their ratio is the long-run rate.
     calls: f64,
     seconds: f64,
-    /// What arrivals find, once the function was busy.
+    /// Load statistics, once the function has been busy.
     headroom: Option<Headroom>,
     /// The shadow price at which plans were made.
     planned_factor: f64,
-    /// Whether the platform told when calls came.
-    pub(crate) is_told: bool,
+    /// Whether the platform reported when calls arrived.
+    pub(crate) arrivals_known: bool,
 }
 
 /// What all functions share at a tick.
@@ -58,38 +59,38 @@ pub(crate) struct Shared<'a> {
     pub(crate) programme: &'a mut Programme,
     pub(crate) now: Timestamp,
     pub(crate) window: Duration,
-    /// What the user's price is multiplied by because the pool is full.
+    /// Factor on the user's price while the pool is full.
     pub(crate) factor: f64,
 }
 
-/// What a level has to say about itself, for the journal.
+/// The numbers behind the decision for one level, for the journal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reasons {
     pub(crate) level: usize,
     /// How long the gap has lasted, seconds.
     pub(crate) age: f64,
-    /// The middle of the last gaps, seconds.
+    /// Median of the last gaps, seconds.
     pub(crate) usual_gap: Option<f64>,
-    /// The chance per second that it ends now.
+    /// Probability per second that the gap ends now.
     pub(crate) hazard: f64,
     pub(crate) costs: Costs,
 }
 
-/// What a function should have.
+/// Number of instances that a function should have, with its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) instances: usize,
-    /// How many are needed at this moment.
+    /// Instances needed by the calls in the system.
     pub(crate) needed: usize,
-    /// How many what arrivals find above the mean is worth; none if the function is not busy.
+    /// Instances that pay for themselves by the load that arrivals find; 0 if the function is not busy.
     pub(crate) headroom: usize,
 }
 
 impl ScaledFunction {
-    /// Takes in a window.
+    /// Processes one window.
     pub(crate) fn follow(&mut self, view: &FunctionView, shared: &Shared<'_>) {
         let Self { track, levels, .. } = self;
-        self.is_told = track.follow_on_nodes(view, shared.now, |gap: Gap| {
+        self.arrivals_known = track.follow_on_nodes(view, shared.now, |gap: Gap| {
             if gap.level >= levels.len() {
                 levels.resize_with(gap.level + 1, Level::default);
             }
@@ -116,7 +117,7 @@ impl ScaledFunction {
         }
     }
 
-    /// Forgets running clocks, because time jumped.
+    /// Discards running clocks, because the clock has jumped.
     pub(crate) fn break_off(&mut self) {
         self.track.break_off();
         if let Some(headroom) = &mut self.headroom {
@@ -133,29 +134,29 @@ impl ScaledFunction {
         self.calls / self.seconds.max(1.0)
     }
 
-    /// Whether it hardly ever rests, so that what arrivals find says more than gaps do.
+    /// Whether the function is rarely idle, so that arrivals are more informative than gaps.
     fn is_busy(&self) -> bool {
         self.rate() > BUSY_RATE && self.rate() * self.run_seconds.unwrap_or(0.0) > BUSY
     }
 
-    /// What the lack of the instance of `level` costs one call, from 0 to 1 and more for rare functions:
-    /// a wait of a tenth of the run time is felt whole, and one that another instance ends sooner less.
-    fn felt(&self, level: usize, view: &FunctionView) -> f64 {
+    /// Weighted wait of one call without the instance of `level`, from 0 to 1: a wait of a tenth of the run
+    /// time counts in full, and one that another instance ends sooner counts less.
+    fn weighted_wait(&self, level: usize, view: &FunctionView) -> f64 {
         let (cold, run) = (view.cold_start.as_secs_f64(), self.run_seconds.unwrap_or(0.1));
         let others = level as f64 * f64::from(view.concurrency.max(1));
-        // Where every call brings its own instance none waits for another to end.
+        // With per-call sizing every call brings its own instance, so none waits for another call to end.
         let wait = if level == 0 || view.sizes_calls() { cold } else { cold.min(run / others) };
-        felt(wait, run)
+        weighted_wait(wait, run)
     }
 
-    /// What things cost at `level`, in felt waits.
+    /// Costs at `level`, in weighted waits.
     fn costs(&self, level: usize, view: &FunctionView, shared: &Shared<'_>) -> Costs {
         let settings = shared.settings;
         let usual = settings.price * view.idle_size().memory.mib();
         let hold = shared.factor * usual;
         let cold = view.cold_start.as_secs_f64();
-        // Until an instance is there calls come at their rate. One of many would have served no more of them than
-        // it can: at 100 calls per second of 50 ms 20 of them, not all.
+        // Calls keep arriving until a new instance is ready. One of many instances would serve only its share of
+        // them: at 100 calls per second of 50 ms it serves 20 per second, not all.
         let run = self.run_seconds.unwrap_or(0.1).max(1e-3);
         let (charge, missed) = match self.is_busy() {
             true => (
@@ -164,18 +165,18 @@ impl ScaledFunction {
             ),
             false => (settings.start_charge_seconds, self.rate()),
         };
-        // The charge stands for CPU and churn, which a full pool makes no dearer. Where others want the cores that a
-        // start holds they have a price of their own: two cores for a second are felt by 0.6 calls.
+        // The charge covers CPU and churn, whose cost does not depend on the pool. With per-call sizing, other calls
+        // compete for the cores of a start, so those have their own price: two cores for a second cost 0.6 waits.
         let cores = view.start_cpu.map_or(0.0, MilliCpu::cores);
         let start = hold * cold + usual * charge + settings.core_price * cores * cold;
-        // A rare function waits for its first instance; what comes after is like any other's.
+        // Fairness applies only to the first instance of a rarely called function.
         let fairness = if level == 0 { rarity(self.rate(), settings.fairness) } else { 1.0 };
         let misses = 1.0 + cold * missed;
-        let miss = self.felt(level, view) * fairness * misses + start;
+        let miss = self.weighted_wait(level, view) * fairness * misses + start;
         Costs { hold: hold as f32, start: start as f32, miss: miss as f32 }
     }
 
-    /// Makes plans anew where gaps were added or the price of memory moved.
+    /// Recomputes the plans of levels with new gaps, and all plans if the price of memory has moved.
     fn plan(&mut self, view: &FunctionView, shared: &mut Shared<'_>) {
         let moved = (shared.factor / self.planned_factor.max(1e-9) - 1.0).abs() > 0.1;
         if moved {
@@ -187,7 +188,7 @@ impl ScaledFunction {
                 state.planned_at.map_or(f64::INFINITY, |at| shared.now.since(at).as_secs_f64());
             let is_due = state.history.count() <= MANY_GAPS || age >= PLAN_SECONDS;
             let is_needed = self.track.levels.get(level).is_some_and(|times| times.is_needed);
-            // While a level is needed nothing is asked of its plan.
+            // The plan of a level is not used while the level is needed.
             if is_needed || !((state.is_stale && is_due) || moved || age == f64::INFINITY) {
                 continue;
             }
@@ -201,9 +202,9 @@ impl ScaledFunction {
         }
     }
 
-    /// How many instances are worth having until the next tick: those needed, and one for each level above that is
-    /// worth it, for busy functions no less than their headroom. Not all below the highest such level: hazards are
-    /// guesses, and of twenty guesses one is always too high.
+    /// Number of instances worth having until the next tick: those needed, plus one for each higher level that is worth
+    /// holding, and for busy functions at least their headroom. Levels below the highest such level are not added
+    /// automatically: hazards are estimates, and one of twenty estimates is usually too high.
     pub(crate) fn want(&mut self, view: &FunctionView, shared: &mut Shared<'_>) -> Want {
         self.plan(view, shared);
         let have = (view.ready + view.starting).get() as usize;
@@ -225,10 +226,10 @@ impl ScaledFunction {
         let Some(headroom) = self.headroom.as_ref().filter(|_| self.is_busy()) else { return 0 };
         let hold = f64::from(self.costs(0, view, shared).hold);
         let stakes = Stakes { hold, have, places: f64::from(view.concurrency.max(1)) };
-        headroom.instances(stakes, |k| self.felt(k - 1, view))
+        headroom.instances(stakes, |k| self.weighted_wait(k - 1, view))
     }
 
-    /// What decides at `level` now.
+    /// The numbers behind the current decision for `level`.
     pub(crate) fn reasons(
         &self,
         level: usize,
@@ -244,7 +245,7 @@ impl ScaledFunction {
         Some(Reasons {
             level,
             age,
-            usual_gap: recent.get(recent.len() / 2).map(|gap| f64::from(*gap)),
+            usual_gap: upper_median(&recent).map(f64::from),
             hazard: shared.programme.hazard(&state.history, prior, belief, age),
             costs: self.costs(level, view, shared),
         })

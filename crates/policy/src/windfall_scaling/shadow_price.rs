@@ -1,10 +1,10 @@
 //! The price of memory when the pool is full.
 //!
-//! A low price fills the pool, and then every call that misses pushes out an instance that a neighbour
-//! needs a second later. So the price climbs while more than a share of the pool is held and falls
-//! otherwise, faster the further it is from there and the faster it fills, never below the user's own. A pool
-//! that stays at 96 % makes memory 4 % dearer per tick and doubles its price within 36 s; one at 80 % makes it 13 %
-//! cheaper. The numbers are fitted on training functions (`experiments/scaling_frontier`).
+//! A low price fills the pool, and then every cold start evicts an instance that another function needs a
+//! second later. So the price rises while more than the share `full` of the pool is held, and falls otherwise:
+//! faster the further the share is from `full` and the faster it changes, but never below the user's own price.
+//! A pool that stays at 96 % raises the price by 4 % per tick, which doubles it within 36 s; one at 80 % lowers it
+//! by 13 % per tick. The numbers are fitted on training functions (`experiments/scaling_frontier`).
 //!
 //! ```text
 //!   pressure        p = held share - full + trend x (held share - held share one tick ago)
@@ -14,19 +14,19 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::Observation;
 
-/// How the price of memory follows the state of the pool.
+/// How the price of memory follows the occupancy of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ShadowLaw {
-    /// The share of the pool above which memory becomes dearer.
+    /// Share of the pool above which the price rises.
     pub full: f64,
-    /// By how much per tick, as a logarithm.
+    /// Rise per tick, as a logarithm.
     pub rise: f64,
-    /// By how much it becomes cheaper otherwise.
+    /// Fall per tick otherwise, as a logarithm.
     pub fall: f64,
-    /// How much the distance from `full` adds.
+    /// Gain on the distance from `full`.
     pub gain: f64,
-    /// Ticks by which the share is looked ahead along its last change.
+    /// Number of ticks by which the last change of the share is extrapolated.
     pub trend: f64,
 }
 
@@ -36,10 +36,10 @@ impl Default for ShadowLaw {
     }
 }
 
-/// Far beyond any price at which anything is still held.
+/// Upper bound of the factor, far above any price at which an instance is held.
 const MOST: f64 = 1e6;
 
-/// By how much the price of memory is multiplied.
+/// Factor on the price of memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ShadowPrice {
     law: ShadowLaw,
@@ -48,12 +48,12 @@ pub(crate) struct ShadowPrice {
 }
 
 impl ShadowPrice {
-    /// The user's own price, until the pool is full.
+    /// Starts with a factor of 1: the user's own price.
     pub(crate) fn new(law: ShadowLaw) -> Self {
         Self { law, factor: 1.0, held_share: 0.0 }
     }
 
-    /// Takes in how full the pool is.
+    /// Updates the factor with the occupancy of the pool.
     pub(crate) fn follow(&mut self, seen: &Observation) {
         let instances: f64 = seen
             .functions
@@ -64,7 +64,7 @@ impl ShadowPrice {
             .sum();
         let held = instances.max(seen.cluster.granted_mib);
         let share = held / seen.cluster.capacity_mib;
-        // A platform that does not tell its capacity has no full pool.
+        // If the platform does not report its capacity, the pool counts as empty.
         let share = if share.is_finite() { share } else { 0.0 };
         let before = std::mem::replace(&mut self.held_share, share);
         let ShadowLaw { full, rise, fall, gain, trend } = self.law;
@@ -73,12 +73,12 @@ impl ShadowPrice {
         self.factor = (self.factor * (step + gain * pressure).exp()).clamp(1.0, MOST);
     }
 
-    /// The factor now.
+    /// Current factor.
     pub(crate) fn factor(&self) -> f64 {
         self.factor
     }
 
-    /// Whether calls may soon have to push out idle instances.
+    /// Whether calls may soon have to evict idle instances.
     pub(crate) fn is_tight(&self) -> bool {
         self.factor > 1.0 || self.held_share > 0.8
     }
@@ -91,7 +91,7 @@ mod tests {
     use windfall_core::{FunctionView, Instances, Mebibytes};
 
     #[test]
-    fn a_full_pool_doubles_the_price_within_a_minute_and_forgets_it() {
+    fn a_full_pool_doubles_the_price_within_a_minute_and_an_emptier_one_resets_it() {
         // 64 GiB hold 256 instances of 256 MiB.
         let with =
             |ready| observation(vec![FunctionView { ready: Instances::new(ready), ..function(0) }]);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_as_full_as_what_instances_keep() {
+    fn the_occupancy_counts_the_memory_that_idle_instances_keep() {
         // 250 instances of 256 MiB would fill 64 GiB; they keep 64 MiB each.
         let view = FunctionView {
             ready: Instances::new(250),

@@ -1,4 +1,4 @@
-//! Stories of whole functions.
+//! Scenario tests with whole functions.
 
 use super::*;
 use crate::fake_tick::{function, observation};
@@ -7,7 +7,7 @@ use windfall_core::{
     Refusal, SafeguardChain, Settled,
 };
 
-/// A function behind the policy, with instances that come one second after the wish.
+/// A function under the policy, with instances that are ready one second after the decision.
 struct Story {
     policy: WindfallScaling,
     second: u64,
@@ -30,7 +30,7 @@ impl Story {
         }
     }
 
-    /// Two seconds with calls of half a second that begin at these moments (seconds).
+    /// Advances two seconds with calls of half a second that start at these times (seconds).
     fn tick(&mut self, calls: &[f64]) -> u32 {
         self.second += 2;
         let at = |seconds: f64| Timestamp::ZERO + Duration::from_secs_f64(seconds);
@@ -62,8 +62,8 @@ impl Story {
         self.instances
     }
 
-    /// Half an hour of a timer of 60 s; how many ticks of the last ten minutes it had an instance, and
-    /// whether it had one whenever the timer fired.
+    /// Runs a timer of 60 s for half an hour. Returns in how many ticks of the last ten minutes it had an
+    /// instance, and whether it had one whenever the timer fired.
     fn timer(&mut self) -> (u32, bool) {
         let (mut held, mut warm) = (0, true);
         for tick in 0..900u64 {
@@ -87,14 +87,14 @@ fn a_timer_has_an_instance_when_it_fires_and_none_in_between() {
 }
 
 #[test]
-fn memory_that_costs_nothing_is_held() {
+fn nearly_free_memory_is_held() {
     let (held, warm) = Story::new(1e-9).timer();
     assert!(warm && held == 300, "{held} of 300 ticks");
 }
 
 #[test]
 fn memory_is_priced_by_what_an_idle_instance_keeps() {
-    // 256 MiB at 1e-2 are 2.6 felt waits per second; 1 MiB is worth a start, which counts as 53 s.
+    // 256 MiB at 1e-2 cost 2.6 weighted waits per second; 1 MiB is worth a start, which costs 53 s of holding.
     let (held, warm) = Story::new(1e-2).timer();
     assert!(held == 0 && !warm, "{held} of 300 ticks");
     let mut small = Story { kept: Some(Mebibytes::new(1)), ..Story::new(1e-2) };
@@ -103,8 +103,8 @@ fn memory_is_priced_by_what_an_idle_instance_keeps() {
 }
 
 #[test]
-fn an_instance_whose_start_takes_cores_is_held_where_another_is_started_again() {
-    // 16 MiB at 1e-4: a minute costs 0.096 felt waits, a start 0.085, and 0.6 more if it takes two cores for a second.
+fn an_instance_is_held_if_its_start_takes_cores_and_restarted_otherwise() {
+    // 16 MiB at 1e-4: a minute costs 0.096 weighted waits, a start 0.085, and 0.6 more if it takes two cores for a second.
     let keeps = Some(Mebibytes::new(16));
     let (held, warm) = Story { kept: keeps, ..Story::new(1e-4) }.timer();
     assert!(warm && held < 60, "{held} of 300 ticks");
@@ -114,7 +114,7 @@ fn an_instance_whose_start_takes_cores_is_held_where_another_is_started_again() 
 }
 
 #[test]
-fn every_change_tells_gap_hazard_price_and_saving() {
+fn the_reason_of_a_change_names_gap_hazard_price_and_saving() {
     let mut story = Story::new(1e-4);
     story.timer();
     let start = story.whys.iter().rev().find(|why| why.starts_with("start ahead")).unwrap();
@@ -124,7 +124,7 @@ fn every_change_tells_gap_hazard_price_and_saving() {
 }
 
 #[test]
-fn a_clock_that_jumps_means_keep_alive() {
+fn after_a_clock_jump_only_keep_alive_applies() {
     let mut story = Story::new(1e-4);
     story.timer();
     story.second += 4000;
@@ -185,7 +185,7 @@ fn a_release_that_was_refused_or_failed_is_asked_for_again() {
 }
 
 #[test]
-fn a_platform_that_does_not_tell_when_calls_come_gets_keep_alive() {
+fn a_platform_that_does_not_report_arrival_times_gets_keep_alive() {
     let mut policy = WindfallScaling::default();
     let silent = FunctionView { arrivals: 3, ..function(0) };
     let decision = policy.decide(&observation(vec![silent])).unwrap();

@@ -1,9 +1,9 @@
 //! A high (or low) quantile of what a call will need, given its input.
 //!
-//! A line of the logarithm of the need on the logarithm of the input is kept per function, pulled towards
-//! flat while there are few calls. Every new call is first predicted, then learned from: the errors of
-//! predictions are what decides the quantile, not the errors of the fit, so it covers new calls whether the
-//! line is any good or not (split conformal prediction).
+//! Per function, a regression line of the log need on the log input is kept, shrunk towards a flat line while
+//! there are few calls. Every new call is first predicted, then learned. The quantile is taken from the errors
+//! of these predictions, not of the fit, so it covers new calls even if the line fits badly (split conformal
+//! prediction).
 //!
 //! ```text
 //!   need = exp( line(ln input) + Q_q(errors of the last 512 predictions) )
@@ -15,10 +15,10 @@ use windfall_core::QuantileWindow;
 
 use crate::line_fit::LineFit;
 
-/// Calls whose weight the prior belief in a flat line has.
+/// Weight of the prior for a flat line, in calls.
 const FLAT_CALLS: f64 = 3.0;
 
-/// One need of one function's calls.
+/// Distribution of one need (CPU, memory or run time) of a function's calls.
 #[derive(Clone, Debug)]
 pub(super) struct ConditionalQuantile {
     line: LineFit,
@@ -30,14 +30,13 @@ impl ConditionalQuantile {
         Self { line: LineFit::new(forgetting), errors: QuantileWindow::new(window) }
     }
 
-    /// The need that calls on an input with this logarithm have at quantile `q`; nothing before the
-    /// second call.
+    /// Need at quantile `q` of calls with this log input; `None` before the second call.
     pub(super) fn at(&self, log_input: Option<f64>, q: f64) -> Option<f64> {
         let centre = self.line.shrunk_at(log_input, FLAT_CALLS)?;
         self.errors.quantile(q).map(|error| (centre + error).exp())
     }
 
-    /// Takes in what a call needed; what is not a positive amount is ignored.
+    /// Adds the need of one call. Values that are not positive and finite are ignored.
     pub(super) fn push(&mut self, log_input: Option<f64>, need: f64) {
         let need = need.ln();
         if !need.is_finite() {
@@ -50,7 +49,7 @@ impl ConditionalQuantile {
     }
 }
 
-/// The logarithm of an input size that has one.
+/// Logarithm of the input size, or `None` if the size is missing, not positive or not finite.
 pub(super) fn log_input(input: Option<f32>) -> Option<f64> {
     input.map(f64::from).filter(|input| *input > 0.0 && input.is_finite()).map(f64::ln)
 }
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_input_explains_is_not_held_ready() {
+    fn a_visible_input_narrows_the_quantile() {
         let mut by_input = ConditionalQuantile::new(512, 0.998);
         let mut blind = ConditionalQuantile::new(512, 0.998);
         for n in 0..300 {
@@ -78,7 +77,7 @@ mod tests {
     fn the_quantile_covers_new_calls() {
         let mut need = ConditionalQuantile::new(512, 0.998);
         let mut missed = 0;
-        // A spread that the input (none) does not explain: a fixed sequence that looks random.
+        // A spread that no input explains: a fixed pseudo-random sequence.
         for n in 0u64..4000 {
             let draw = (windfall_core::seed::mix(n) >> 11) as f64 / (1u64 << 53) as f64;
             let value = (0.3 * (draw - 0.5)).exp();
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_ignored_and_nothing_is_known_at_first() {
+    fn invalid_values_are_ignored_and_two_calls_are_needed() {
         let mut need = ConditionalQuantile::new(8, 1.0);
         assert_eq!(need.at(None, 0.5), None);
         for value in [f64::NAN, -1.0, 0.0, f64::INFINITY] {
@@ -99,7 +98,7 @@ mod tests {
         }
         assert_eq!(need.at(None, 0.5), None);
         need.push(None, 2.0);
-        assert_eq!(need.at(None, 0.5), None, "one call has no error of prediction");
+        assert_eq!(need.at(None, 0.5), None, "one call has no prediction error");
         need.push(None, 2.0);
         assert!((need.at(None, 0.5).unwrap() - 2.0).abs() < 1e-6);
     }

@@ -1,4 +1,4 @@
-//! The dials of the sizing policy, and those of the slack budget that guards it.
+//! Settings of the sizing policy and of the slack budget behind it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,81 +6,81 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WindfallSizingSettings {
-    /// Finished calls before a function's calls leave the user's size at their start.
+    /// Finished calls before a function's calls start with anything but the user's size.
     pub warm_calls: u32,
     /// Quantile of the CPU peak that a call starts with, given its input.
     pub cpu_quantile: f64,
     /// Quantile of the memory peak that a call starts with, given its input.
     pub memory_quantile: f64,
-    /// Room on top of the memory quantile, as a share of it.
+    /// Margin on the memory quantile, as a share of it.
     pub memory_margin: f64,
-    /// How many of the last calls the quantiles are taken from.
+    /// Number of recent calls that the quantiles are computed from.
     pub window: usize,
-    /// Weight that a line's points keep with every new one.
+    /// Factor by which each new point reduces the weight of a line's earlier points.
     pub forgetting: f64,
     /// Whether demand is conditioned on the visible input.
     pub uses_input: bool,
-    /// Whether functions with few calls borrow a correction from all functions at that experience.
+    /// Whether functions with few calls get a correction learned from all functions with as few calls.
     pub pools_experience: bool,
-    /// Whether the margin on the CPU quantile is calibrated by what calls lost.
+    /// Whether the margin on the CPU quantile is calibrated by the time that calls lost.
     pub calibrates: bool,
     /// Margin on the CPU quantile before any calibration, as a share.
     pub first_margin: f64,
-    /// The least CPU a call holds, cores.
+    /// Minimum CPU of a call, cores.
     pub floor_cpu_cores: f64,
-    /// The least memory a call holds, MiB.
+    /// Minimum memory of a call, MiB.
     pub floor_memory_mib: f64,
     /// Whether calls may hold more CPU than their user reserves, on loan from the node's pool.
     pub lends: bool,
-    /// Whether a running call's unused CPU is taken.
+    /// Whether unused CPU of a running call is reclaimed.
     pub trims_cpu: bool,
-    /// Whether a running call's unused memory is taken.
+    /// Whether unused memory of a running call is reclaimed.
     pub trims_memory: bool,
-    /// When a call is looked at first, at the latest, milliseconds.
+    /// Latest time of the first look at a call, milliseconds.
     pub first_look_millis: f64,
-    /// Later looks come after this share of the time already run.
+    /// Time until a later look, as a share of the time already run.
     pub look_growth: f64,
-    /// But not sooner than this, milliseconds, unless the slack budget asks for it.
+    /// Minimum time between looks, milliseconds, unless the slack budget requires an earlier one.
     pub shortest_look_millis: f64,
-    /// And not later than this, milliseconds.
+    /// Maximum time between looks, milliseconds.
     pub longest_look_millis: f64,
-    /// Standard errors of measured use that are kept as room above it.
+    /// Headroom above measured use, in standard errors of the measurement.
     pub noise_room: f64,
-    /// Room above measured use beside that, as a share.
+    /// Further headroom above measured use, as a share of it.
     pub use_margin: f64,
-    /// What is left of measured use counts as idle below this share of the grant.
+    /// Measured use below this share of the grant counts as idle.
     pub idle_share: f64,
-    /// The slack budget.
-    pub slack: SlackDials,
+    /// Parameters of the slack budget.
+    pub slack: SlackParameters,
 }
 
-/// The dials of the safeguard behind the policy.
+/// Parameters of the slack budget, the safeguard behind the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SlackDials {
+pub struct SlackParameters {
     /// Share of its run time that a call may lose.
     pub beta: f64,
-    /// That share while calls wait for room.
+    /// `beta` while calls are queued.
     pub beta_queued: f64,
-    /// That share for the few calls that run longest.
+    /// `beta` for the calls that run longest.
     pub beta_long: f64,
-    /// How many calls those are, as a share of all.
+    /// Share of all calls that count as running longest.
     pub long_share: f64,
-    /// A look may be brought forward to this to afford a deeper trim, milliseconds.
+    /// Shortest delay to which a look may be brought forward to allow a deeper trim, milliseconds.
     pub soonest_look_millis: f64,
-    /// Share of what was taken from a call that its node keeps free for it.
+    /// Share of the CPU reclaimed from a call that its node keeps free for it.
     pub reserve: f64,
-    /// All of that share for calls that have run this long at most, seconds, less for longer ones.
+    /// Run time up to which the full `reserve` applies, seconds; it shrinks for longer calls.
     pub reserve_seconds: f64,
-    /// Whether room above present use follows how far earlier calls rose.
+    /// Whether headroom above current use follows the surges of earlier calls.
     pub expects_surges: bool,
-    /// Whether a call has the slack of its function's shortest run from the start.
+    /// Whether a call may use the slack of its function's shortest run from the start.
     pub expects_shortest_run: bool,
-    /// Whether room for surges is calibrated by what calls lost.
+    /// Whether the headroom for surges is calibrated by the time that calls lost.
     pub calibrates: bool,
 }
 
-impl Default for SlackDials {
+impl Default for SlackParameters {
     fn default() -> Self {
         Self {
             beta: 0.0038,
@@ -122,7 +122,7 @@ impl Default for WindfallSizingSettings {
             noise_room: 2.0,
             use_margin: 0.01,
             idle_share: 0.05,
-            slack: SlackDials::default(),
+            slack: SlackParameters::default(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A call from its first size to its end, as the policy wishes it; depth and pace are the safeguard's.
+//! Scenario tests of a call from its first size to its end. They check the policy's own decisions, before the
+//! slack budget limits the depth of trims and the time of looks.
 
 use super::*;
 use crate::fake_platform::{outcome, running, view};
@@ -34,23 +35,24 @@ fn the_users_size_first_then_a_quantile_and_a_margin() {
     let mut policy = WindfallSizing::default();
     let first = policy.size(&view(USER, CEILING)).unwrap();
     assert_eq!((first.cpu_cores, first.memory_mib), (2.0, 512.0));
-    assert!(first.look_after.is_some(), "watched all the same");
-    let wish = experienced().size(&view(USER, CEILING)).unwrap();
+    assert!(first.look_after.is_some(), "still supervised");
+    let decision = experienced().size(&view(USER, CEILING)).unwrap();
     // The largest of the peaks is 1.04; errors of prediction add a little, the margin 5 %.
-    assert!(wish.cpu_cores > 1.04 && wish.cpu_cores < 1.25, "{}", wish.cpu_cores);
-    assert!(wish.memory_mib > 110.0 && wish.memory_mib < 120.0, "{}", wish.memory_mib);
+    assert!(decision.cpu_cores > 1.04 && decision.cpu_cores < 1.25, "{}", decision.cpu_cores);
+    assert!(decision.memory_mib > 110.0 && decision.memory_mib < 120.0, "{}", decision.memory_mib);
 }
 
 #[test]
-fn an_idle_call_is_wished_to_the_floor_and_a_settled_one_to_what_it_uses() {
+fn an_idle_call_is_trimmed_to_the_floor_and_a_settled_one_to_its_use() {
     let mut policy = experienced();
-    let wish = |policy: &mut WindfallSizing, look: RunningCall| policy.supervise(&look).unwrap();
-    assert_eq!(wish(&mut policy, look(40, 1100, 0.0, 0.0)).cpu_cores, 0.05);
-    // Awake and throttled: the wish stays, the safeguard restores.
-    assert_eq!(wish(&mut policy, look(80, 50, 0.05, 0.9)).cpu_cores, 0.05);
-    // One window of work is not believed, two are.
-    assert_eq!(wish(&mut policy, look(120, 1300, 1.0, 0.0)).cpu_cores, 1.3);
-    let settled = wish(&mut policy, look(160, 1300, 1.0, 0.0)).cpu_cores;
+    let supervise =
+        |policy: &mut WindfallSizing, look: RunningCall| policy.supervise(&look).unwrap();
+    assert_eq!(supervise(&mut policy, look(40, 1100, 0.0, 0.0)).cpu_cores, 0.05);
+    // Active and throttled: the decision stays, the safeguard restores the CPU.
+    assert_eq!(supervise(&mut policy, look(80, 50, 0.05, 0.9)).cpu_cores, 0.05);
+    // The use counts as settled after two windows, not after one.
+    assert_eq!(supervise(&mut policy, look(120, 1300, 1.0, 0.0)).cpu_cores, 1.3);
+    let settled = supervise(&mut policy, look(160, 1300, 1.0, 0.0)).cpu_cores;
     assert!(settled > 1.03 && settled < 1.07, "{settled}");
 }
 
@@ -68,7 +70,7 @@ fn a_lost_call_leaves_nothing_behind_and_teaches_nothing() {
 }
 
 #[test]
-fn beyond_the_reservation_it_borrows_unless_somebody_waits() {
+fn above_the_reservation_a_call_borrows_unless_calls_are_queued() {
     let mut policy = experienced();
     let borrows = policy.supervise(&look(40, 2000, 2.0, 1.0)).unwrap();
     assert_eq!((borrows.cpu_cores, borrows.beyond), (3.0, Beyond::HarvestPool));
@@ -77,7 +79,7 @@ fn beyond_the_reservation_it_borrows_unless_somebody_waits() {
 }
 
 #[test]
-fn a_throttled_peak_counts_for_more_and_a_loss_widens_the_margin() {
+fn a_throttled_peak_is_scaled_up_and_a_loss_widens_the_margin() {
     let mut policy = experienced();
     let small = Allocation::new(500, 512);
     let before = policy.size(&view(USER, CEILING)).unwrap().cpu_cores;
@@ -89,7 +91,7 @@ fn a_throttled_peak_counts_for_more_and_a_loss_widens_the_margin() {
 }
 
 #[test]
-fn a_kill_is_remembered() {
+fn a_kill_raises_the_memory_floor() {
     let mut policy = experienced();
     let killed =
         CallOutcome { was_killed: true, ..outcome(USER, Allocation::new(1000, 200), 0.5, 200.0) };

@@ -1,35 +1,35 @@
-//! What a running call uses in the stretch it is in, from windows that are noisy.
+//! Estimates the current CPU use of a running call from noisy windows.
 //!
-//! A window of `w` seconds reads its mean use with an error of 2 % of it and of a millisecond of CPU time
-//! over `w`. Windows that agree within three standard errors belong to one stretch and are averaged, so the
-//! longer a stretch lasts the closer the grant may follow it; a window that disagrees begins a new one:
+//! The mean use of a window of `w` seconds has an error of 2 % of the use plus a millisecond of CPU time over
+//! `w`. Windows that agree within three standard errors form one phase and are averaged, so the longer a phase
+//! lasts, the closer the grant can follow it. A window that disagrees begins a new phase:
 //!
 //! ```text
-//!   1.00 cores in 40 ms   error sqrt(0.02^2 + 0.025^2) = 0.032      room of two errors: hold 1.064
+//!   1.00 cores in 40 ms   error sqrt(0.02^2 + 0.025^2) = 0.032      two errors of headroom: hold 1.064
 //!   four such windows     error 0.016                                                   hold 1.032
-//!   then 0.02 cores       thirty errors away: a new stretch, idle
+//!   then 0.02 cores       thirty errors away: a new phase, idle
 //! ```
 
-/// Relative error of a window's mean use.
+/// Relative standard error of a window's mean use.
 const NOISE: f64 = 0.02;
-/// CPU time a window may be off by, seconds.
+/// Standard error of the CPU time of a window, seconds.
 const JITTER: f64 = 0.001;
-/// Windows after which an average no longer gets more certain: use drifts.
+/// Maximum weight of the average, in windows, because use drifts.
 const MOST_WINDOWS: f64 = 16.0;
-/// Standard errors within which two readings are the same use.
+/// Standard errors within which two readings belong to the same phase.
 const ALIKE: f64 = 3.0;
 
-/// The use of one stretch.
+/// CPU use in one phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct UsageLevel {
     cores: f64,
-    /// Mean length of its windows, seconds.
+    /// Mean length of the windows, seconds.
     window: f64,
     windows: f64,
 }
 
 impl UsageLevel {
-    /// Mean use of the stretch, cores.
+    /// Mean use in the phase, cores.
     pub(super) fn cores(&self) -> f64 {
         self.cores
     }
@@ -39,13 +39,13 @@ impl UsageLevel {
         self.windows >= 2.0
     }
 
-    /// The standard error of the mean, cores.
+    /// Standard error of the mean, cores.
     pub(super) fn error(&self) -> f64 {
         error_of(self.cores, self.window) / self.windows.max(1.0).sqrt()
     }
 
-    /// Takes in a window of `seconds`.
-    pub(super) fn see(&mut self, cores: f64, seconds: f64) {
+    /// Adds a window of `seconds`.
+    pub(super) fn record(&mut self, cores: f64, seconds: f64) {
         let seconds = seconds.max(1e-4);
         let error = self.error().hypot(error_of(cores, seconds));
         if self.windows > 0.0 && (cores - self.cores).abs() <= ALIKE * error {
@@ -70,25 +70,25 @@ mod tests {
     #[test]
     fn the_worked_numbers() {
         let mut level = UsageLevel::default();
-        level.see(1.0, 0.04);
+        level.record(1.0, 0.04);
         assert!((level.error() - 0.032).abs() < 1e-3 && !level.is_settled());
         for _ in 0..3 {
-            level.see(1.0, 0.04);
+            level.record(1.0, 0.04);
         }
         assert!((level.error() - 0.016).abs() < 1e-3 && level.is_settled());
-        level.see(0.02, 0.04);
+        level.record(0.02, 0.04);
         assert_eq!((level.cores(), level.is_settled()), (0.02, false));
     }
 
     #[test]
-    fn short_windows_are_believed_less() {
+    fn short_windows_have_larger_errors() {
         let (mut short, mut long) = (UsageLevel::default(), UsageLevel::default());
-        short.see(1.0, 0.005);
-        long.see(1.0, 0.1);
+        short.record(1.0, 0.005);
+        long.record(1.0, 0.1);
         assert!(short.error() > 8.0 * long.error());
-        short.see(1.3, 0.005);
+        short.record(1.3, 0.005);
         assert!(short.is_settled(), "0.3 cores apart in 5 ms is noise");
-        long.see(1.3, 0.1);
+        long.record(1.3, 0.1);
         assert!(!long.is_settled(), "in 100 ms it is not");
     }
 }

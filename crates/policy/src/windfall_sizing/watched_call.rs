@@ -1,27 +1,27 @@
-//! What is known of one running call, from look to look.
+//! State of one running call between looks.
 
 use windfall_core::RunningCall;
 
 use super::usage_level::UsageLevel;
 
-/// Throttled share of a window from which a call wants more than it has.
+/// Throttled share of a window above which a call counts as saturated.
 const SATURATED: f64 = 0.02;
 
 /// One running call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WatchedCall {
-    /// What it uses in this stretch.
+    /// CPU use in the current phase.
     pub(super) level: UsageLevel,
-    /// The highest use it settled at in any stretch so far, cores; zero before the first.
+    /// Highest settled use in any phase so far, cores; zero before the first.
     pub(super) settled: f64,
-    /// What it started with, cores.
+    /// CPU at the start, cores.
     pub(super) first: f64,
-    /// Whether anything was taken from it yet.
+    /// Whether the call has been trimmed.
     pub(super) was_trimmed: bool,
-    /// Seconds throttled that looks have told of, and those of them before the first trim.
+    /// Seconds throttled as sampled at looks, and the part of them before the first trim.
     pub(super) throttled: f64,
     pub(super) throttled_first: f64,
-    /// The largest grant at which it was throttled, cores.
+    /// Largest grant at which the call was throttled, cores.
     pub(super) throttled_at: f64,
     /// Memory at the last look, MiB, and its largest growth between two looks.
     pub(super) memory: f64,
@@ -33,8 +33,8 @@ impl WatchedCall {
         Self { first: running.grant.cpu.cores(), jump: 1.0, ..Self::default() }
     }
 
-    /// Takes in a window; tells whether the call wanted more than it had.
-    pub(super) fn see(&mut self, running: &RunningCall) -> bool {
+    /// Adds a window. Returns whether the call was throttled in it.
+    pub(super) fn record(&mut self, running: &RunningCall) -> bool {
         let (sensed, grant) = (&running.sensed, running.grant.cpu.cores());
         let seconds = sensed.window.as_secs_f64();
         if self.memory > 0.0 {
@@ -50,7 +50,7 @@ impl WatchedCall {
             self.throttled_at = self.throttled_at.max(grant);
             return true;
         }
-        self.level.see(sensed.cpu_used_cores, seconds);
+        self.level.record(sensed.cpu_used_cores, seconds);
         if self.level.is_settled() {
             self.settled = self.settled.max(self.level.cores());
         }

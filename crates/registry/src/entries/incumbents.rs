@@ -1,12 +1,12 @@
-//! The autoscalers that platforms run today, set by the manifests that their users have.
+//! The autoscalers that platforms run today, configured by their users' existing manifests.
 //!
 //! ```text
-//!  kpa, hpa         count instances at ticks; calls get what the user reserves
-//!  vpa, autopilot   size instances at ticks, or single calls where a platform sizes those
+//!  kpa, hpa         set the number of instances at ticks; calls get what the user reserves
+//!  vpa, autopilot   size instances at ticks, or each call on a platform with per-call sizing
 //! ```
 //!
-//! They run behind the limits and the cluster's capacity alone. Each has a rate, a window or a tolerance of
-//! its own, and holding it back further would show our rules, not theirs.
+//! They run behind the `limits` and `capacity` safeguards only. Each has its own rate limit, window or tolerance;
+//! further safeguards would measure our rules instead of theirs.
 
 use serde::Deserialize;
 use serde::de::Error as _;
@@ -60,11 +60,11 @@ pub(super) const AUTOPILOT: PolicyEntry = PolicyEntry {
     build: autopilot,
 };
 
-/// Settings of a policy that is set by the text of a manifest.
+/// Settings of a policy that is configured by a manifest.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ByManifest {
-    /// YAML, as the user's cluster has it; nothing for the defaults.
+    /// YAML as in the user's cluster; `None` for the defaults.
     manifest: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Parts<'_> {
     }
 }
 
-/// Reports everything that is wrong with `text` as the manifest of `policy`.
+/// Checks `text` as the manifest of `policy` and reports all problems.
 pub fn read_manifest(policy: &str, text: &str) -> Result<(), ManifestError> {
     let one = |what: String| ManifestError { problems: vec![Problem { line: None, what }] };
     match policy {
@@ -88,7 +88,7 @@ pub fn read_manifest(policy: &str, text: &str) -> Result<(), ManifestError> {
             None => Ok(()),
             Some(problem) => Err(one(problem)),
         },
-        _ => Err(one(format!("{policy} is not set by a manifest; kpa, hpa and vpa are"))),
+        _ => Err(one(format!("policy {policy} does not read manifests; kpa, hpa and vpa do"))),
     }
 }
 
@@ -178,17 +178,17 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_sets_the_policy_and_its_problems_carry_their_lines() {
+    fn a_manifest_configures_the_policy_and_its_problems_name_their_lines() {
         let config =
             |data: &str| format!("manifest = \"\"\"\nkind: ConfigMap\ndata:\n  {data}\n\"\"\"");
         assert_eq!(build("kpa", &config("stable-window: 30s")), Ok(()));
-        let told = build("kpa", &config("stable-windw: 30s")).unwrap_err();
-        assert!(told.contains("line 3: stable-windw is not a key"), "{told}");
+        let message = build("kpa", &config("stable-windw: 30s")).unwrap_err();
+        assert!(message.contains("line 3: stable-windw is not a key"), "{message}");
     }
 
     #[test]
-    fn a_metric_that_nobody_measures_is_refused() {
-        let told = build(
+    fn a_metric_that_is_not_measured_is_rejected() {
+        let message = build(
             "hpa",
             "manifest = \"\"\"\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nspec:\n  \
              scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  maxReplicas: 5\n  \
@@ -196,7 +196,7 @@ mod tests {
              averageValue: 5}}}\n\"\"\"",
         )
         .unwrap_err();
-        assert!(told.contains("pods metric lag is not measured here"), "{told}");
+        assert!(message.contains("pods metric lag is not measured here"), "{message}");
     }
 
     #[test]

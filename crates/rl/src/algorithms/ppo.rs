@@ -11,21 +11,22 @@
 //!    weights of the actor into their running average
 //! ```
 //!
+//! Step 3 is in [`epochs`], [`surrogate`] and [`value_loss`], which every PPO of the repository uses.
+//!
 //! Every detail beyond the clipped loss is a switch, so that a paper's plain variant can be run:
 //! [`PpoSettings::plain`] has them all off.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
-use crate::advantages::{StepEnd, ValuedStep, advantages};
+use crate::advantages::{StepEnd, ValuedStep};
 use crate::checkpoint::{Checkpoint, CheckpointError, Header, Tensor};
 use crate::env::{End, Environment, Spec};
 use crate::learner::{IterationReport, Learner, Tally};
-use crate::net::{Activation, Activations, Adam, AdamSettings, Initial, Mlp, Shape};
-use crate::normalise::{Moments, RewardScaling, standardise};
+use crate::net::{Activation, AdamSettings, Initial, Mlp, Shape};
+use crate::normalise::{Moments, RewardScaling};
 use crate::parallel::Workers;
 use crate::policy::{Decide, NetworkPolicy};
-use crate::random::Draw;
 use crate::rollout::{Behaviour, Track, collect, tracks};
 use crate::schedule::Schedule;
 
@@ -160,67 +161,20 @@ impl PpoSettings {
     }
 }
 
-/// A network with its optimiser and room to work in.
-#[derive(Clone, Debug)]
-struct Half {
-    network: Mlp,
-    adam: Adam,
-    gradients: Vec<f32>,
-    room: Activations,
-}
-
-impl Half {
-    fn new(network: Mlp, settings: &PpoSettings) -> Self {
-        let count = network.parameters().len();
-        let room = network.activations(settings.minibatch.max(64));
-        Self { adam: Adam::new(count, settings.adam), gradients: vec![0.0; count], room, network }
-    }
-
-    fn step(&mut self, rate: f32, scale: f32) {
-        self.adam.step(self.network.parameters_mut(), &self.gradients, rate, scale);
-    }
-}
-
-/// The samples of one iteration, in one matrix.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Batch {
-    pub(crate) rows: Vec<f32>,
-    pub(crate) allowed: Vec<bool>,
-    pub(crate) actions: Vec<usize>,
-    pub(crate) log_probabilities: Vec<f32>,
-    pub(crate) values: Vec<f32>,
-    pub(crate) advantages: Vec<f32>,
-    pub(crate) returns: Vec<f32>,
-}
-
-/// Sums of what the minibatches of an epoch saw.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sums {
-    pub(crate) policy_loss: f64,
-    pub(crate) value_loss: f64,
-    pub(crate) entropy: f64,
-    pub(crate) kl: f64,
-    pub(crate) clipped: f64,
-    pub(crate) samples: f64,
-}
-
 /// PPO at work on environments of one kind.
 #[derive(Debug)]
 pub struct Ppo<E> {
     settings: PpoSettings,
     spec: Spec,
     seed: Seed,
-    actor: Half,
-    critic: Half,
-    /// The actor's weights, averaged over iterations: who decides outside of training, if asked for.
+    networks: ActorCritic,
+    /// The actor's weights, averaged over iterations: they decide outside of training, if asked for.
     averaged: Mlp,
     observations: Moments,
     rewards: RewardScaling,
     tracks: Vec<Track<E>>,
     workers: Workers,
     batch: Batch,
-    input: Vec<f32>,
-    choices: EightChoices,
     iteration: u64,
     steps: u64,
 }
@@ -234,19 +188,16 @@ impl<E: Environment> Ppo<E> {
     pub fn new(settings: PpoSettings, environments: Vec<E>, seed: Seed, threads: usize) -> Self {
         let spec = environments.first().expect("at least one environment").spec().clone();
         let (features, actions) = (spec.features.len(), spec.actions.len());
-        let actor = settings.network(features, actions, 0.01, seed.stream("actor"));
-        let critic = settings.network(features, 1, 1.0, seed.stream("critic"));
+        let networks = ActorCritic::new(&settings, features, features, actions, seed);
+        let actor = &networks.actor.network;
         Self {
             rewards: RewardScaling::new(environments.len(), settings.discount),
-            tracks: tracks(environments, &actor, seed),
+            tracks: tracks(environments, actor, seed),
             averaged: actor.clone(),
-            actor: Half::new(actor, &settings),
-            critic: Half::new(critic, &settings),
+            networks,
             observations: Moments::new(features),
             workers: Workers::new(threads),
             batch: Batch::default(),
-            input: vec![0.0; settings.minibatch.max(64) * features],
-            choices: EightChoices::new(actions),
             iteration: 0,
             steps: 0,
             settings,
@@ -266,8 +217,9 @@ impl<E: Environment> Ppo<E> {
         let settings: PpoSettings = header.settings_for(NAME, &spec)?;
         let mut ppo = Self::new(settings, environments, header.seed, threads);
         (ppo.iteration, ppo.steps) = (header.iteration, header.steps);
-        checkpoint.take_learning("actor", &mut ppo.actor.network, &mut ppo.actor.adam)?;
-        checkpoint.take_learning("critic", &mut ppo.critic.network, &mut ppo.critic.adam)?;
+        let ActorCritic { actor, critic, .. } = &mut ppo.networks;
+        checkpoint.take_learning("actor", &mut actor.network, &mut actor.adam)?;
+        checkpoint.take_learning("critic", &mut critic.network, &mut critic.adam)?;
         if ppo.settings.average.is_some() {
             checkpoint.take_network("averaged", &mut ppo.averaged)?;
         }
@@ -280,14 +232,14 @@ impl<E: Environment> Ppo<E> {
 
     /// The actor as it is.
     pub fn actor(&self) -> &Mlp {
-        &self.actor.network
+        &self.networks.actor.network
     }
 
     /// Steps 1 and 2: experience, values, advantages.
     pub fn gather(&mut self) {
         let scaling = self.observations.scaling();
-        let behaviour =
-            Behaviour { actor: &self.actor.network, scaling: &scaling, masks: self.settings.masks };
+        let actor = &self.networks.actor.network;
+        let behaviour = Behaviour { actor, scaling: &scaling, masks: self.settings.masks };
         let (steps, iteration) = (self.settings.steps, self.iteration);
         collect(&mut self.tracks, behaviour, steps, iteration, &self.workers);
         if self.settings.scale_rewards {
@@ -321,7 +273,7 @@ impl<E: Environment> Ppo<E> {
                 batch.rows.resize(start + raw.len(), 0.0);
                 scaling.apply(raw, &mut batch.rows[start..]);
             }
-            value_rows(&mut self.critic, &batch.rows[first..], &mut values);
+            self.networks.value_rows(&batch.rows[first..], &mut values);
             batch.rows.truncate(first + record.observations.len());
             let (visited, beyond) = values.split_at(count);
             let (mut finals, last) = (beyond.iter(), beyond[beyond.len() - 1]);
@@ -345,15 +297,9 @@ impl<E: Environment> Ppo<E> {
                 let reward = record.rewards[step] * factor;
                 valued.push(ValuedStep { reward, value: visited[step], end });
             }
-            let start = batch.values.len();
-            batch.values.extend_from_slice(visited);
-            batch.advantages.resize(start + count, 0.0);
-            advantages(&valued, discount, lambda, &mut batch.advantages[start..]);
+            batch.push_valued(&valued, discount, lambda);
         }
-        batch.returns = batch.values.iter().zip(&batch.advantages).map(|(v, a)| v + a).collect();
-        if self.settings.advantage_normalisation == AdvantageNormalisation::Batch {
-            standardise(&mut batch.advantages);
-        }
+        batch.close(self.settings.advantage_normalisation);
     }
 
     /// Steps 3 and 4: learns from what was gathered.
@@ -363,33 +309,15 @@ impl<E: Environment> Ppo<E> {
             tally.rows(&track.record.observations);
             track.record.returns.iter().for_each(|total| tally.episode(*total));
         }
-        let samples = self.batch.actions.len();
-        let mut order: Vec<usize> = (0..samples).collect();
-        let mut draw = Draw::new(self.seed.stream("minibatches").member(self.iteration));
-        let mut sums = Sums::default();
-        let mut epochs = 0;
-        for _ in 0..self.settings.epochs {
-            if self.settings.with_replacement {
-                order.iter_mut().for_each(|place| *place = draw.below(samples));
-            } else {
-                draw.shuffle(&mut order);
-            }
-            sums = Sums::default();
-            for chosen in order.chunks(self.settings.minibatch) {
-                self.update(chosen, &mut sums);
-            }
-            epochs += 1;
-            let kl = sums.kl / sums.samples;
-            if self.settings.target_kl.is_some_and(|target| kl > f64::from(target)) {
-                break;
-            }
-        }
+        let moment = Moment { seed: self.seed, iteration: self.iteration };
+        let done = self.networks.learn(&self.batch, &self.settings, moment);
+        let (epochs, sums) = (done.epochs, done.last);
         tally.metric("policy_loss", sums.policy_loss / sums.samples);
         tally.metric("value_loss", sums.value_loss / sums.samples);
         tally.metric("entropy", sums.entropy / sums.samples);
-        tally.metric("kl", sums.kl / sums.samples);
+        tally.metric("kl", sums.mean_kl());
         tally.metric("clipped", sums.clipped / sums.samples);
-        tally.metric("epochs", epochs);
+        tally.metric("epochs", epochs as f64);
         tally.metric("learning_rate", self.learning_rate());
         if self.settings.normalise_observations {
             for track in &self.tracks {
@@ -398,7 +326,7 @@ impl<E: Environment> Ppo<E> {
         }
         self.average_weights();
         self.iteration += 1;
-        self.steps += samples as u64;
+        self.steps += self.batch.len() as u64;
         tally.report(self.iteration, self.steps)
     }
 
@@ -406,7 +334,7 @@ impl<E: Environment> Ppo<E> {
     fn average_weights(&mut self) {
         let Some(memory) = self.settings.average else { return };
         let share = 1.0 - memory;
-        let weights = self.actor.network.parameters();
+        let weights = self.networks.actor.network.parameters();
         for (average, weight) in self.averaged.parameters_mut().iter_mut().zip(weights) {
             *average += share * (weight - *average);
         }
@@ -416,37 +344,23 @@ impl<E: Environment> Ppo<E> {
         self.settings.learning_rate.at(self.iteration, self.settings.iterations)
     }
 
-    /// One gradient step on the samples `chosen`.
-    fn update(&mut self, chosen: &[usize], sums: &mut Sums) {
-        let features = self.spec.features.len();
-        let input = &mut self.input[..chosen.len() * features];
-        for (row, place) in input.chunks_exact_mut(features).zip(chosen) {
-            row.copy_from_slice(&self.batch.rows[place * features..(place + 1) * features]);
-        }
-        let (settings, iteration) = (&self.settings, self.iteration);
-        let descent = Descent { settings, iteration, batch: &self.batch, chosen };
-        let (actor, critic) = (&mut self.actor, &mut self.critic);
-        descent.step((actor, input), (critic, input), &mut self.choices, sums);
-    }
-
-    /// The networks of one gradient step, for benchmarks: actor, critic and the input of a minibatch.
+    /// The matrix products of one gradient step of both networks, for benchmarks.
     pub fn bare_products(&mut self) {
-        for half in [&mut self.actor, &mut self.critic] {
-            let features = self.spec.features.len();
-            let input = &self.input[..self.settings.minibatch * features];
-            half.network.bare_products(input, &mut half.room, &mut half.gradients);
-        }
+        self.networks.bare_products(self.settings.minibatch);
     }
 }
 
+mod actor_critic;
 mod agent;
-mod descent;
+mod batch;
 mod eight_choices;
+pub mod epochs;
 mod loss;
+pub mod surrogate;
+pub mod value_loss;
+use actor_critic::{ActorCritic, Moment};
 pub use agent::{Learned, PpoAgent, Segment};
-use descent::Descent;
-use eight_choices::EightChoices;
-use loss::value_rows;
+use batch::Batch;
 
 impl<E: Environment> Learner for Ppo<E> {
     fn iterate(&mut self) -> IterationReport {
@@ -461,18 +375,18 @@ impl<E: Environment> Learner for Ppo<E> {
     fn policy(&self) -> Box<dyn Decide> {
         let network = match self.settings.average {
             Some(_) => &self.averaged,
-            None => &self.actor.network,
+            None => &self.networks.actor.network,
         };
         Box::new(NetworkPolicy::new(network.clone(), self.observations.scaling()))
     }
 
     fn checkpoint(&self) -> Checkpoint {
         let done = (self.iteration, self.steps);
-        let header =
-            Header::new(NAME, &self.spec, Some(self.actor.network.shape()), self.seed, done);
+        let header = Header::new(NAME, &self.spec, Some(self.actor().shape()), self.seed, done);
         let mut checkpoint = Checkpoint::new(header.with_settings(&self.settings));
-        checkpoint.put_learning("actor", &self.actor.network, &self.actor.adam);
-        checkpoint.put_learning("critic", &self.critic.network, &self.critic.adam);
+        let ActorCritic { actor, critic, .. } = &self.networks;
+        checkpoint.put_learning("actor", &actor.network, &actor.adam);
+        checkpoint.put_learning("critic", &critic.network, &critic.adam);
         if self.settings.average.is_some() {
             checkpoint.put_network("averaged", &self.averaged);
         }

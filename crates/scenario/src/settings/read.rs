@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use toml::de::{DeTable, DeValue};
 use windfall_core::{Allocation, Duration, Seed};
+use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
+use windfall_registry::{
+    CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, sizes_single_calls,
+};
 use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
 use windfall_trace::{
     AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement as InMinute, ReadOptions, Source,
@@ -11,8 +15,6 @@ use windfall_trace::{
 
 use super::table::{Problem, Problems, Table, as_number, line_of, nearest};
 use super::{PlatformSettings, Scenario};
-use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
-use windfall_registry::{CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, pair};
 
 /// Whether the platform gives every call a size of its own.
 fn sizes_calls(scenario: &Scenario) -> bool {
@@ -102,6 +104,7 @@ fn azure_like(
             .unwrap_or(usual.calls_per_hour),
         start_hour: table.number("start_hour", 0.0..=23.999, problems).unwrap_or(usual.start_hour),
         placement: placement.unwrap_or(usual.placement),
+        without_sleepers: table.truth("without_sleepers", problems).unwrap_or(false),
     }
 }
 
@@ -137,6 +140,9 @@ fn read_options(
             .whole("max_functions", 1..=1_000_000, problems)
             .map(|functions| functions as usize),
         without_busiest: table.truth("without_busiest", problems).unwrap_or(usual.without_busiest),
+        without_sleepers: table
+            .truth("without_sleepers", problems)
+            .unwrap_or(usual.without_sleepers),
         fold: table.choice("fold", &[("train", Fold::Train), ("test", Fold::Test)], problems),
         fold_by: table.choice("fold_by", &units, problems).unwrap_or(usual.fold_by),
         skip_incomplete: table.truth("skip_incomplete", problems).unwrap_or(usual.skip_incomplete),
@@ -349,15 +355,6 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
             );
         }
     }
-}
-
-/// Whether a policy's whole point is another size for each call.
-fn sizes_single_calls(policy: &str) -> bool {
-    if is_checkpoint(policy) {
-        return open(policy).is_ok_and(|opened| opened.kind.sizes_calls);
-    }
-    let calls = pair(policy).map(|(calls, _)| calls).or_else(|| entry(policy));
-    calls.is_some_and(|calls| calls.sizes_calls)
 }
 
 fn first_repeated<T: PartialEq + std::fmt::Debug>(list: &[T]) -> Option<String> {

@@ -163,6 +163,20 @@ proptest! {
     }
 
     #[test]
+    fn what_is_held_back_fits_beside_what_is_granted_and_is_some_calls(world in worlds()) {
+        let seen = world.play_under(Scripted { holds_back: true, ..world.control() });
+        let capacity = f64::from(world.nodes) * 4.0;
+        let mut kept = 0.0;
+        for stretch in &seen.intervals {
+            let held = stretch.granted_cores + stretch.held_back_cores;
+            prop_assert!(held <= capacity * world.over_commit + 1e-9, "{:?}", stretch);
+            kept += stretch.held_back_cores * stretch.until.since(stretch.from).as_secs_f64();
+        }
+        let of_calls: f64 = seen.calls.iter().map(|call| call.cpu_held_back as f64 * 1e-12).sum();
+        prop_assert!((kept - of_calls).abs() <= 1e-9 * kept.max(1.0), "{kept} {of_calls}");
+    }
+
+    #[test]
     fn one_seed_gives_one_story(world in worlds()) {
         let (first, second) = (world.play(), world.play());
         prop_assert_eq!(first.calls, second.calls);

@@ -191,10 +191,42 @@ fn what_is_held_back_is_for_raises_and_not_for_new_calls() {
         holds_back: true,
         ..Scripted::default()
     };
-    let calls = play(settings, script, control).calls;
+    let seen = play(settings, script, control);
+    let calls = &seen.calls;
     // 2 core-s in the first second, 1 in the next, the last 2 at two cores.
     assert_eq!(secs(calls[0].ended_at), 3.0);
     assert_eq!(secs(calls[1].started_at), 3.0);
+    // One core was kept from 1 s to 2 s, and it counts: 5 core-s granted and 1 held back.
+    assert_eq!(
+        (calls[0].cpu_granted, calls[0].cpu_held_back),
+        (5_000_000_000_000, 1_000_000_000_000)
+    );
+    let kept = seen
+        .intervals
+        .iter()
+        .map(|one| one.held_back_cores * one.until.since(one.from).as_secs_f64());
+    assert!((kept.sum::<f64>() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_others_have_taken_already_is_not_held_back() {
+    // Three cores. Two calls of two cores each start with one and a half; the first look asks that half a
+    // core be kept for each, and nothing is free: nothing is kept. At 2 s the second ends, its 1.5 cores
+    // are free, and half a core is kept for the first until it ends at 4 s.
+    let script = Script::new(
+        vec![function(2000, 100)],
+        vec![at(0.0, 0, work(6.0, 1.5)), at(0.0, 0, work(3.0, 1.5))],
+    );
+    let settings = Settings { cold_starts: false, ..one_node(3000, 1000) };
+    let control = Scripted {
+        grant: Some(Allocation::new(1500, 100)),
+        look_after: Some(Duration::from_secs(1)),
+        holds_back: true,
+        ..Scripted::default()
+    };
+    let calls = play(settings, script, control).calls;
+    assert_eq!((secs(calls[0].ended_at), secs(calls[1].ended_at)), (4.0, 2.0));
+    assert_eq!((calls[0].cpu_held_back, calls[1].cpu_held_back), (1_000_000_000_000, 0));
 }
 
 #[test]

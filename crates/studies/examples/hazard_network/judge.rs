@@ -124,7 +124,7 @@ impl Verdict {
         for (at, price) in PRICES.into_iter().enumerate() {
             let settings = WindfallScalingSettings { price, ..Default::default() };
             let outcome = replay.outcome(gap, chances, &function.stakes, &settings);
-            self.felt[at] += outcome.felt;
+            self.felt[at] += outcome.weighted_wait;
             self.mib_seconds[at] += outcome.held_seconds * function.stakes.memory_mib;
             self.starts[at] += f64::from(outcome.starts_ahead);
         }

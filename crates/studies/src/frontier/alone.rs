@@ -8,8 +8,10 @@
 
 use serde::Serialize;
 
+use windfall_core::statistics::geometric_mean;
+
 use super::FrontierPoint;
-use super::ratios::{geometric_mean_of, least};
+use super::ratios::least;
 use super::tables::dial;
 
 const TOGETHER: &str = "windfall+windfall-scaling";
@@ -114,7 +116,7 @@ fn compared(
         let known = |point: &FrontierPoint| of(point).max(least(point));
         let by_seed: Vec<f64> =
             ours.iter().zip(&theirs).map(|(a, b)| known(a) / known(b)).collect();
-        PairedRatio { mean: geometric_mean_of(&by_seed), by_seed }
+        PairedRatio { mean: geometric_mean(&by_seed).unwrap_or(f64::NAN), by_seed }
     };
     Some(OverAlone {
         price,

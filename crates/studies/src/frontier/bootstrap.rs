@@ -3,8 +3,8 @@
 //! Seeds redraw times and durations but not functions, so agreement between seeds says nothing about the
 //! next population of functions. Memory per function comes from the numbers at ticks.
 
-use rand_xoshiro::rand_core::Rng;
 use windfall_core::Seed;
+use windfall_core::statistics::{Interval, redraw};
 
 use super::FrontierPoint;
 use super::envelope::{Envelope, Trade};
@@ -13,7 +13,7 @@ use super::envelope::{Envelope, Trade};
 const DRAWS: usize = 400;
 
 /// 2.5 and 97.5 % of the ratio of memory at equal slow share, on the first seed of `policy` at `price`.
-pub fn interval(points: &[FrontierPoint], policy: &str, price: f64) -> Option<(f64, f64)> {
+pub fn interval(points: &[FrontierPoint], policy: &str, price: f64) -> Option<Interval> {
     let ours = points.iter().find(|point| point.policy == policy && point.dial == price)?;
     let rivals: Vec<&FrontierPoint> =
         points.iter().filter(|other| other.is_incumbent && other.seed == ours.seed).collect();
@@ -22,18 +22,15 @@ pub fn interval(points: &[FrontierPoint], policy: &str, price: f64) -> Option<(f
         return None;
     }
     let mut rng = Seed::new(ours.seed).stream("bootstrap").generator();
-    let mut ratios: Vec<f64> = (0..DRAWS)
+    let ratios = (0..DRAWS)
         .filter_map(|_| {
-            let mut times = vec![0u32; count];
-            (0..count).for_each(|_| times[(rng.next_u64() % count as u64) as usize] += 1);
+            let times = redraw(count, &mut rng);
             let own = trade(ours, &times);
             let envelope = Envelope::of(rivals.iter().map(|rival| trade(rival, &times)), 1e-9);
             Some(own.paid / envelope.paid_at(own.bad)?)
         })
         .collect();
-    ratios.sort_by(f64::total_cmp);
-    let at = |share: f64| ratios.get(((ratios.len().max(1) - 1) as f64 * share) as usize).copied();
-    Some((at(0.025)?, at(0.975)?))
+    Interval::middle_95(ratios)
 }
 
 /// A point with each function counted so many times.

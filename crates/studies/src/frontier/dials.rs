@@ -1,10 +1,10 @@
 //! Which policies are swept, and over which settings of which dial.
 
-use windfall_sim::ScaleOut;
-
-use super::minute_oracle;
 use windfall_registry::entry;
 use windfall_scenario::settings::Scenario;
+use windfall_sim::ScaleOut;
+
+use super::{Question, minute_oracle};
 
 /// One policy with one dial.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,23 @@ pub struct Family {
     pub is_incumbent: bool,
 }
 
+impl Question {
+    /// All families that answer this question.
+    pub fn families(self) -> Vec<Family> {
+        match self {
+            Self::Scaling => scaling_families(),
+            Self::Sizing { .. } => sizing_families(),
+            Self::Together { .. } => pair_families(),
+        }
+    }
+}
+
 impl Family {
+    /// Leaves out every second value of the dial, for a quick look.
+    pub fn thin_out(&mut self) {
+        self.values = self.values.iter().copied().step_by(2).collect();
+    }
+
     fn new(policy: &str, key: &'static str, values: &[f64]) -> Self {
         Self {
             policy: policy.to_owned(),

@@ -40,7 +40,7 @@ impl Envelope {
         let after = self.points.iter().position(|point| point.bad <= bad)?;
         let Some(before) = after.checked_sub(1) else { return Some(self.points[0].paid) };
         let (a, b) = (self.points[before], self.points[after]);
-        Some(between(bad, (a.bad, a.paid), (b.bad, b.paid)))
+        Some(between(bad, At { x: a.bad, y: a.paid }, At { x: b.bad, y: b.paid }))
     }
 
     /// How bad it is at least when so much is paid; nothing if every point is dearer.
@@ -48,17 +48,23 @@ impl Envelope {
         let before = self.points.iter().rposition(|point| point.paid <= paid)?;
         let a = self.points[before];
         let Some(&b) = self.points.get(before + 1) else { return Some(a.bad) };
-        Some(between(paid, (a.paid, a.bad), (b.paid, b.bad)))
+        Some(between(paid, At { x: a.paid, y: a.bad }, At { x: b.paid, y: b.bad }))
     }
 }
 
+/// A point of a curve.
+struct At {
+    x: f64,
+    y: f64,
+}
+
 /// The value at `x` on the straight line between two points in logarithms.
-fn between(x: f64, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> f64 {
-    if x0 == x1 {
-        return y1;
+fn between(x: f64, from: At, to: At) -> f64 {
+    if from.x == to.x {
+        return to.y;
     }
-    let share = (x.ln() - x0.ln()) / (x1.ln() - x0.ln());
-    (y0.ln() + share * (y1.ln() - y0.ln())).exp()
+    let share = (x.ln() - from.x.ln()) / (to.x.ln() - from.x.ln());
+    (from.y.ln() + share * (to.y.ln() - from.y.ln())).exp()
 }
 
 #[cfg(test)]

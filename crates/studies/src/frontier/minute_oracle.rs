@@ -13,7 +13,6 @@ use windfall_core::{
     Seed, Setting, Target, Workload,
 };
 use windfall_policy::Fixed;
-
 use windfall_registry::Assembled;
 use windfall_scenario::run::RunError;
 use windfall_scenario::settings::Scenario;
@@ -40,6 +39,7 @@ pub(super) fn assemble(scenario: &Scenario, seed: u64) -> Result<Assembled, RunE
         call_safeguards: Vec::new(),
         tick: Some(Box::new(MinuteOracle::count(workload.as_mut(), price.unwrap_or(1e-4)))),
         tick_safeguards: SafeguardChain::default(),
+        foresight: false,
         ticks_resize_only: false,
     })
 }

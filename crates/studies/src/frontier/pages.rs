@@ -11,7 +11,7 @@ use super::ratios::Ratio;
 use super::tables::{Setting, alone_of, dial, ratios_of, settings, settings_of};
 use super::texts::story;
 use super::trades::TradeChart;
-use super::{FrontierResult, Question};
+use super::{FrontierResult, Interval, Question};
 
 /// The page.
 pub fn document(
@@ -74,7 +74,7 @@ fn curves(question: Question, result: &FrontierResult) -> Section {
 fn chart(trade: &TradeChart, settings: &[Setting<'_>]) -> Chart {
     let mut series: Vec<Series> = Vec::new();
     for setting in settings {
-        let (low, high) = setting.range(trade.bad);
+        let Interval { low, high } = setting.range(trade.bad);
         let point = Point::new(setting.mean(trade.paid), setting.mean(trade.bad))
             .with_spread(low, high)
             .with_label(dial(setting.dial));

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
+use windfall_core::statistics;
+
 use super::dials::is_on_first_grid;
 use super::envelope::{Envelope, Trade};
-use super::{FrontierPoint, Question};
+use super::{FrontierPoint, Interval, Question};
 
 /// One setting of a family against the incumbents' envelope, over all seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -40,7 +42,7 @@ pub struct Ratio {
     /// else MiB-seconds.
     pub by_seed: Vec<Option<f64>>,
     /// 2.5 and 97.5 % of the first ratio when functions are drawn again, on the first seed.
-    pub bootstrap: Option<(f64, f64)>,
+    pub bootstrap: Option<Interval>,
 }
 
 /// What is compared.
@@ -152,13 +154,7 @@ fn changes_over(ours: &[&FrontierPoint], hybrid: &[&FrontierPoint]) -> Option<f6
 }
 
 fn geometric_mean(ratios: &[Option<f64>]) -> Option<f64> {
-    let known: Vec<f64> = ratios.iter().flatten().copied().collect();
-    (!known.is_empty()).then(|| geometric_mean_of(&known))
-}
-
-/// Of at least one value, all above zero.
-pub(super) fn geometric_mean_of(values: &[f64]) -> f64 {
-    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
+    statistics::geometric_mean(ratios.iter().flatten())
 }
 
 #[cfg(test)]

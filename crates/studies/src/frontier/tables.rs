@@ -1,11 +1,12 @@
 //! What a frontier tells in tables: every setting, ours against the envelope, and both together over each alone.
 
+use windfall_core::statistics;
 use windfall_telemetry::document::{Cell, Table};
 
 use super::alone::OverAlone;
-use super::ratios::{Ratio, geometric_mean_of};
+use super::ratios::Ratio;
 use super::trades::RatioColumn;
-use super::{FrontierPoint, FrontierResult, Question};
+use super::{FrontierPoint, FrontierResult, Interval, Question};
 
 /// One setting, averaged over the seeds.
 pub(super) struct Setting<'a> {
@@ -16,28 +17,21 @@ pub(super) struct Setting<'a> {
 
 impl Setting<'_> {
     pub(super) fn mean(&self, of: fn(&FrontierPoint) -> f64) -> f64 {
-        self.points.iter().map(|point| of(point)).sum::<f64>() / self.points.len().max(1) as f64
+        statistics::mean(self.points.iter().map(|point| of(point))).unwrap_or(0.0)
     }
 
     pub(super) fn geometric_mean(&self, of: fn(&FrontierPoint) -> f64) -> f64 {
-        let values: Vec<f64> = self.points.iter().map(|point| of(point)).collect();
-        geometric_mean_of(&values)
+        let values = self.points.iter().map(|point| of(point));
+        statistics::geometric_mean(values).unwrap_or(f64::NAN)
     }
 
     pub(super) fn is_incumbent(&self) -> bool {
         self.points.iter().all(|point| point.is_incumbent)
     }
 
-    pub(super) fn range(&self, of: fn(&FrontierPoint) -> f64) -> (f64, f64) {
-        range(self.points.iter().map(|point| of(point)))
+    pub(super) fn range(&self, of: fn(&FrontierPoint) -> f64) -> Interval {
+        Interval::covering(self.points.iter().map(|point| of(point)))
     }
-}
-
-/// The least and the largest of them.
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
-    })
 }
 
 pub(super) fn settings(result: &FrontierResult) -> Vec<Setting<'_>> {
@@ -80,7 +74,9 @@ pub(super) fn ratios_of(question: Question, ratios: &[Ratio]) -> Table {
             Cell { worse, ..Cell::from(shown(value)) }
         };
         let mut cells: Vec<Cell> = columns.iter().map(cell).collect();
-        if let Some((low, high)) = ratio.bootstrap.filter(|_| question == Question::Scaling) {
+        if let Some(Interval { low, high }) =
+            ratio.bootstrap.filter(|_| question == Question::Scaling)
+        {
             cells[0].small = format!("functions {low:.2} to {high:.2}");
         }
         let name = format!("{} at {}", ratio.policy, dial(ratio.price));
@@ -95,7 +91,7 @@ pub(super) fn alone_of(rows: &[OverAlone]) -> Table {
     let mut table = Table::new(["price", "over", ""].into_iter().chain(heads));
     for row in rows {
         let cells = row.columns().map(|(_, ratio)| {
-            let (low, high) = range(ratio.by_seed.iter().copied());
+            let Interval { low, high } = Interval::covering(&ratio.by_seed);
             Cell {
                 small: format!("{low:.2} to {high:.2}"),
                 worse: ratio.mean > 1.0,

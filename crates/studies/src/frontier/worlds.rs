@@ -3,12 +3,11 @@
 
 use std::path::Path;
 
-use windfall_core::Duration;
+use windfall_core::{Duration, Seed};
+use windfall_scenario::settings::Scenario;
 use windfall_trace::{
     AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement, ReadOptions, Source,
 };
-
-use windfall_scenario::settings::Scenario;
 
 /// A world by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +68,13 @@ impl World {
             Self::Dense | Self::DenseTrain => Placement::Gusty,
             _ => Placement::Bursty,
         }
+    }
+
+    /// The world to take where none is named: held-out functions of Azure's trace, or generated ones where the
+    /// trace is not below `data`.
+    pub fn usual(data: &Path, needs: Needs) -> Self {
+        let sparse = Self::Sparse.scenario(data, needs);
+        if sparse.trace.open(Seed::new(1)).is_ok() { Self::Sparse } else { Self::Generated }
     }
 
     /// The scenario of this world, in which calls need so much; traces lie below `data`.

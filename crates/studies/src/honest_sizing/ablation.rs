@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use windfall_policy::WindfallSizingSettings;
+use windfall_scenario::sweep::{Sweep, SweepError, Watcher};
 use windfall_telemetry::RunSummary;
 
 use super::HonestSizing;
-use windfall_scenario::sweep::{Sweep, SweepError, Watcher};
 
 /// An idea that can be switched off or on.
 #[derive(Clone, Copy, Debug)]

@@ -19,13 +19,23 @@ fn a_short_generated_benchmark_has_every_part() {
         seeds: vec![1],
         minutes: Some(3),
         with_ablation: false,
+        with_over_commit: true,
         ..HonestSizing::default()
     };
     let result = benchmark.play(&Nobody).unwrap();
     assert!(result.is_generated);
     assert_eq!(result.comparison.aggregates.len(), POLICIES.len());
     assert_eq!(result.gap_closed.len(), 1);
-    assert!(result.gap_closed[0].share <= 1.0, "nobody grants less than is used");
+    assert!(result.gap_closed[0].share <= 1.0, "nobody holds less than is used");
+    let names: Vec<&str> = result.variants.iter().map(|variant| variant.name).collect();
+    assert_eq!(names, ["full", "capped", "no-sleepers"]);
+    for variant in &result.variants {
+        assert!(variant.saving_low <= variant.saving_percent, "{variant:?}");
+        assert!(variant.saving_percent <= variant.saving_high, "{variant:?}");
+    }
+    assert_eq!(result.over_commit.len(), FACTORS.len() * (1 + HEURISTICS.len()));
+    let best = result.over_commit.iter().filter(|one| one.is_best).count();
+    assert_eq!(best, 1 + HEURISTICS.len(), "each policy has one best factor");
     assert_eq!(result.bars.len(), 6);
 }
 

@@ -1,6 +1,7 @@
 //! How far `windfall` came: the gap it closes, and the promises it keeps or breaks.
 
 use serde::Serialize;
+use windfall_core::statistics;
 use windfall_telemetry::statistics::Estimate;
 use windfall_telemetry::{Comparison, RunSummary};
 
@@ -17,10 +18,10 @@ pub struct GapClosed {
     pub by_seed: Estimate,
     /// The best heuristic.
     pub best: String,
-    /// Mean core-seconds it granted.
-    pub best_granted: f64,
-    /// Mean core-seconds that `windfall` granted.
-    pub windfall_granted: f64,
+    /// Mean core-seconds it held.
+    pub best_held: f64,
+    /// Mean core-seconds that `windfall` held.
+    pub windfall_held: f64,
     /// Mean core-seconds used.
     pub used: f64,
 }
@@ -45,9 +46,8 @@ fn mean(
     policy: &str,
     column: fn(&RunSummary) -> f64,
 ) -> Option<f64> {
-    let of: Vec<f64> =
-        rows.iter().filter(|row| row.load == load && row.policy == policy).map(column).collect();
-    (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64)
+    let own = rows.iter().filter(|row| row.load == load && row.policy == policy);
+    statistics::mean(own.map(column))
 }
 
 /// The gap closed at every load at which `windfall` and a heuristic were played.
@@ -59,12 +59,12 @@ pub(super) fn gap_closed(rows: &[RunSummary]) -> Vec<GapClosed> {
 }
 
 fn gap_at(rows: &[RunSummary], load: f64) -> Option<GapClosed> {
-    let granted = |row: &RunSummary| row.core_seconds_granted;
-    let (best, best_granted) = HEURISTICS
+    let held = |row: &RunSummary| row.core_seconds_held;
+    let (best, best_held) = HEURISTICS
         .iter()
-        .filter_map(|name| Some((*name, mean(rows, load, name, granted)?)))
+        .filter_map(|name| Some((*name, mean(rows, load, name, held)?)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let windfall_granted = mean(rows, load, "windfall", granted)?;
+    let windfall_held = mean(rows, load, "windfall", held)?;
     let used = mean(rows, load, "windfall", |row| row.core_seconds_used)?;
     let at = |policy: &str, seed: u64| {
         rows.iter().find(|row| row.load == load && row.policy == policy && row.seed == seed)
@@ -72,17 +72,17 @@ fn gap_at(rows: &[RunSummary], load: f64) -> Option<GapClosed> {
     let ours = rows.iter().filter(|row| row.load == load && row.policy == "windfall");
     let shares: Vec<f64> = ours
         .filter_map(|our| {
-            let their = at(best, our.seed)?.core_seconds_granted;
-            Some((their - our.core_seconds_granted) / (their - our.core_seconds_used))
+            let their = at(best, our.seed)?.core_seconds_held;
+            Some((their - our.core_seconds_held) / (their - our.core_seconds_used))
         })
         .collect();
     Some(GapClosed {
         load,
-        share: (best_granted - windfall_granted) / (best_granted - used),
+        share: (best_held - windfall_held) / (best_held - used),
         by_seed: Estimate::of(&shares)?,
         best: best.to_owned(),
-        best_granted,
-        windfall_granted,
+        best_held,
+        windfall_held,
         used,
     })
 }
@@ -117,7 +117,8 @@ fn value(comparison: &Comparison, load: f64, policy: &str, key: &str) -> Option<
 fn against_the_simple(comparison: &Comparison, load: f64) -> Vec<Bar> {
     let others = ["fixed", "greedy", "ensure", "safeguard-random"];
     let mut bars = Vec::new();
-    for (key, what) in [("slowdown_p99", "p99 slowdown"), ("core_seconds_granted", "core-seconds")]
+    for (key, what) in
+        [("slowdown_p99", "p99 slowdown"), ("core_seconds_held", "core-seconds held")]
     {
         let Some(ours) = value(comparison, load, "windfall", key) else { continue };
         let least = others
@@ -135,7 +136,7 @@ fn against_the_simple(comparison: &Comparison, load: f64) -> Vec<Bar> {
 }
 
 fn against_the_heuristics(comparison: &Comparison, gap: &GapClosed) -> Vec<Bar> {
-    let saved = 1.0 - gap.windfall_granted / gap.best_granted;
+    let saved = 1.0 - gap.windfall_held / gap.best_held;
     let p99 = |policy: &str| value(comparison, gap.load, policy, "slowdown_p99");
     let ours = p99("windfall").unwrap_or(f64::NAN);
     let theirs = HEURISTICS.iter().filter_map(|name| p99(name)).fold(f64::INFINITY, f64::min);
@@ -147,7 +148,7 @@ fn against_the_heuristics(comparison: &Comparison, gap: &GapClosed) -> Vec<Bar> 
     vec![
         Bar {
             load: gap.load,
-            promise: "at least 25 % fewer core-seconds than the best heuristic".into(),
+            promise: "at least 25 % fewer core-seconds held than the best heuristic".into(),
             measured: format!("{:.1} % fewer than {}", 100.0 * saved, gap.best),
             holds: saved >= 0.25,
         },

@@ -3,21 +3,35 @@
 use std::fmt::Write;
 
 use super::number::{percent, plural, short};
-use super::{Aggregate, Comparison, HEADLINE, Pair};
+use super::{Aggregate, COST, Comparison, HEADLINE, Pair};
 use crate::metric_table::METRICS;
 use crate::statistics::Estimate;
 
-/// Column heads and widths; the first is the policy.
-const COLUMNS: [(&str, usize); 9] = [
-    ("policy", 20),
-    ("p99 slowdown [min..max]", 23),
-    ("bounded", 7),
-    ("RFET", 11),
-    ("viol%", 6),
-    ("harv%", 6),
-    ("cold%", 6),
-    ("OOM", 6),
-    ("core-s", 7),
+/// A column of the tables.
+struct Column {
+    head: &'static str,
+    /// On a terminal; 0 if only documents have room for it.
+    width: usize,
+}
+
+const fn column(head: &'static str, width: usize) -> Column {
+    Column { head, width }
+}
+
+/// Width of the column of policies.
+const POLICY_WIDTH: usize = 20;
+/// The metrics of [`HEADLINE`], in its order.
+const COLUMNS: [Column; HEADLINE.len()] = [
+    column("p99 slowdown [min..max]", 23),
+    column("p99.9", 0),
+    column("bounded", 7),
+    column("RFET", 11),
+    column("viol%", 6),
+    column("harv%", 6),
+    column("cold%", 6),
+    column("OOM", 6),
+    column("core-s", 7),
+    column("held back", 0),
 ];
 
 impl Comparison {
@@ -35,8 +49,8 @@ impl Comparison {
                     short(calls)
                 ),
             );
-            push_line(&mut text, &line(&COLUMNS.map(|(head, _)| head.to_owned())));
-            let rule = "-".repeat(line(&COLUMNS.map(|_| String::new())).len().max(98));
+            push_line(&mut text, &line("policy", &COLUMNS.map(|column| column.head.to_owned())));
+            let rule = "-".repeat(98);
             push_line(&mut text, &rule);
             let mut was_reference = true;
             for aggregate in self.at(load) {
@@ -44,7 +58,7 @@ impl Comparison {
                     push_line(&mut text, &rule);
                 }
                 was_reference = aggregate.is_reference;
-                push_line(&mut text, &line(&self.cells(aggregate)));
+                push_line(&mut text, &line(&policy_cell(aggregate), &self.cells(aggregate)));
             }
             self.push_pairs(&mut text, load);
             text.push('\n');
@@ -62,21 +76,23 @@ impl Comparison {
         for load in self.loads() {
             let seeds = self.at(load).map(|one| one.seeds.len()).max().unwrap_or(0);
             push_line(&mut text, &format!("### Load {load}, {}\n", plural(seeds as u64, "seed")));
-            push_line(&mut text, &format!("| {} |", COLUMNS.map(|(head, _)| head).join(" | ")));
-            push_line(&mut text, "|---|---:|---:|---:|---:|---:|---:|---:|---:|");
+            let heads = COLUMNS.map(|column| column.head).join(" | ");
+            push_line(&mut text, &format!("| policy | {heads} |"));
+            push_line(&mut text, &format!("|---{}|", "|---:".repeat(COLUMNS.len())));
             for aggregate in self.at(load) {
                 let cells = self.cells(aggregate).map(|cell| match cell.strip_suffix('*') {
                     Some(best) => format!("**{best}**"),
-                    // A policy's name must not break the table.
-                    None => cell.trim().replace('|', "\\|"),
+                    None => cell.trim().to_owned(),
                 });
-                push_line(&mut text, &format!("| {} |", cells.join(" | ")));
+                let policy = policy_cell(aggregate).replace('|', "\\|");
+                push_line(&mut text, &format!("| {policy} | {} |", cells.join(" | ")));
             }
             text.push('\n');
         }
         text.push_str(
-            "Bold is the best without the oracle. p99 slowdowns are geometric means over seeds; \
-             RFET has its 95 % interval. n/a: no call to say it of.\n",
+            "Bold is the best without the oracle. Slowdowns are geometric means over seeds; RFET has \
+             its 95 % interval; core-s is core-seconds granted plus held back. n/a: no call to say it \
+             of.\n",
         );
         if let Some(note) = self.left_out_note() {
             push_line(&mut text, &format!("\nRuns {}.", note.replace('|', "\\|")));
@@ -104,23 +120,13 @@ impl Comparison {
         text
     }
 
-    fn cells(&self, aggregate: &Aggregate) -> [String; 9] {
-        let mut cells = COLUMNS.map(|_| String::new());
-        cells[0] = aggregate.policy.clone();
-        if aggregate.is_reference {
-            cells[0].push_str(" (r)");
-        }
-        for (cell, key) in cells.iter_mut().skip(1).zip(HEADLINE) {
-            let Some(estimate) = aggregate.metrics.get(key) else {
-                cell.push_str("n/a ");
-                continue;
-            };
-            *cell = shown(key, estimate);
+    fn cells(&self, aggregate: &Aggregate) -> [String; HEADLINE.len()] {
+        HEADLINE.map(|key| {
+            let Some(estimate) = aggregate.metrics.get(key) else { return "n/a ".to_owned() };
             let is_best =
                 aggregate.is_eligible() && self.best(aggregate.load, key) == Some(estimate.mean);
-            cell.push(if is_best { '*' } else { ' ' });
-        }
-        cells
+            shown(key, estimate) + if is_best { "*" } else { " " }
+        })
     }
 
     fn push_pairs(&self, text: &mut String, load: f64) {
@@ -134,7 +140,7 @@ impl Comparison {
         let head = format!("against {} on the same seeds", self.baseline);
         push_line(
             text,
-            &format!("\n{head:<34} {:<32}{}", "p99 slowdown, wins-losses", "core-s granted"),
+            &format!("\n{head:<34} {:<32}{}", "p99 slowdown, wins-losses", "core-s held"),
         );
         for rival in rivals {
             let cell = |key| self.pair(load, &rival.policy, key).map(against).unwrap_or_default();
@@ -144,16 +150,44 @@ impl Comparison {
                     "  {:<32} {:<32}{}",
                     cut(&rival.policy, 32),
                     cell("slowdown_p99"),
-                    cell("core_seconds_granted")
+                    cell(COST)
                 ),
             );
         }
+        self.push_ratios_over_functions(text, load);
     }
+}
+
+impl Comparison {
+    /// The cost again, with functions drawn again and not only seeds.
+    fn push_ratios_over_functions(&self, text: &mut String, load: f64) {
+        let known: Vec<(&str, String)> = self
+            .at(load)
+            .filter_map(|one| {
+                let ratio = self.pair(load, &one.policy, COST)?.over_functions?;
+                let [middle, low, high] = [ratio.ratio, ratio.low, ratio.high].map(short);
+                Some((one.policy.as_str(), format!("x{middle} [{low} {high}]")))
+            })
+            .collect();
+        if known.is_empty() {
+            return;
+        }
+        push_line(text, &format!("\n{:<34} core-s held", "the same, functions drawn again"));
+        for (policy, ratio) in known {
+            push_line(text, &format!("  {:<32} {ratio}", cut(policy, 32)));
+        }
+    }
+}
+
+fn policy_cell(aggregate: &Aggregate) -> String {
+    let mark = if aggregate.is_reference { " (r)" } else { "" };
+    format!("{}{mark}", aggregate.policy)
 }
 
 const LEGEND: &str = "\
 (r) reference row   * best without the oracle   viol% harv% cold% in percent of calls
 p99 slowdown: geometric mean over seeds; RFET: mean and 95 % interval
+core-s: core-seconds held, that is granted plus held back for running calls
 x0.50 [0.40 0.60]: ratio to the baseline with its 95 % interval
 !: the interval of the difference leaves zero out   n/a: no call to say it of
 ";
@@ -184,15 +218,11 @@ fn against(pair: &Pair) -> String {
     format!("{ratio} {}-{}{mark}", pair.outcome.wins, pair.outcome.losses)
 }
 
-fn line(cells: &[String; 9]) -> String {
-    let mut text = String::new();
-    for (place, (cell, (_, width))) in cells.iter().zip(COLUMNS).enumerate() {
-        let cell = cut(cell, width);
-        if place == 0 {
-            let _ = write!(text, "{cell:<width$}");
-        } else {
-            let _ = write!(text, " {cell:>width$}");
-        }
+fn line(policy: &str, cells: &[String; HEADLINE.len()]) -> String {
+    let mut text = format!("{:<POLICY_WIDTH$}", cut(policy, POLICY_WIDTH));
+    for (cell, Column { width, .. }) in cells.iter().zip(COLUMNS).filter(|(_, one)| one.width > 0) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " {:>width$}", cut(cell, width));
     }
     text
 }
@@ -250,7 +280,7 @@ mod tests {
                 let mut one = row(policy, 0.85, seed, 123_456.7 * seed as f64);
                 one.oom_kills = 123_456_789;
                 one.violation_share = 0.999_999;
-                one.core_seconds_granted = 987_654_321.0 / seed as f64;
+                one.core_seconds_held = 987_654_321.0 / seed as f64;
                 rows.push(one);
             }
         }

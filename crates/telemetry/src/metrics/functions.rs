@@ -26,6 +26,9 @@ pub struct FunctionRow {
     pub violations: u64,
     /// Core-seconds granted.
     pub core_seconds_granted: f64,
+    /// Core-seconds that nodes held back for its calls.
+    #[serde(default)]
+    pub core_seconds_held_back: f64,
     /// Core-seconds used.
     pub core_seconds_used: f64,
 }
@@ -58,6 +61,7 @@ struct Account {
     violations: u64,
     slowest: f64,
     cpu_granted: Sum,
+    cpu_held_back: Sum,
     cpu_used: Sum,
     /// Where its slowdowns begin in the list of all, plus one; 0 before the first.
     slowdowns: u32,
@@ -85,6 +89,13 @@ fn p99(counts: &[u32], completed: u64, slowest: f64) -> f64 {
         }
     }
     slowest
+}
+
+/// Millicore-nanoseconds over a run.
+pub(crate) struct CpuTotals {
+    pub(crate) granted: u128,
+    pub(crate) held_back: u128,
+    pub(crate) used: u128,
 }
 
 /// Accounts of all functions, by their place in the workload.
@@ -121,6 +132,7 @@ impl FunctionTable {
         let account = &mut self.accounts[place];
         account.calls += 1;
         account.cpu_granted.add(call.cpu_granted);
+        account.cpu_held_back.add(call.cpu_held_back);
         account.cpu_used.add(call.cpu_used);
         let Some(Compared { slowdown, violated }) = compared else { return };
         account.compared += 1;
@@ -137,10 +149,20 @@ impl FunctionTable {
         *count = count.saturating_add(1);
     }
 
-    /// Millicore-nanoseconds granted to all of them, and used by them.
-    pub(crate) fn cpu_totals(&self) -> (u128, u128) {
+    /// Millicore-nanoseconds of all of them.
+    pub(crate) fn cpu_totals(&self) -> CpuTotals {
         let total = |of: fn(&Account) -> Sum| self.accounts.iter().map(|one| of(one).total()).sum();
-        (total(|account| account.cpu_granted), total(|account| account.cpu_used))
+        CpuTotals {
+            granted: total(|account| account.cpu_granted),
+            held_back: total(|account| account.cpu_held_back),
+            used: total(|account| account.cpu_used),
+        }
+    }
+
+    /// Core-seconds granted to each of them and held back for it, in the order of their ids.
+    pub(crate) fn core_seconds_held(&self) -> Vec<f64> {
+        let held = |one: &Account| one.cpu_granted.total() + one.cpu_held_back.total();
+        self.accounts.iter().map(|one| held(one) as f64 / 1e12).collect()
     }
 
     fn p99_of(&self, account: &Account) -> f64 {
@@ -163,6 +185,7 @@ impl FunctionTable {
                 slowdown_p99: self.p99_of(account),
                 violations: account.violations,
                 core_seconds_granted: account.cpu_granted.total() as f64 / 1e12,
+                core_seconds_held_back: account.cpu_held_back.total() as f64 / 1e12,
                 core_seconds_used: account.cpu_used.total() as f64 / 1e12,
             })
             .collect();

@@ -67,6 +67,7 @@ fn merged(a: &IntervalRecord, b: &IntervalRecord) -> IntervalRecord {
         demand_cores: mean(a.demand_cores, b.demand_cores),
         granted_cores: mean(a.granted_cores, b.granted_cores),
         starting_cores: mean(a.starting_cores, b.starting_cores),
+        held_back_cores: mean(a.held_back_cores, b.held_back_cores),
         used_cores: mean(a.used_cores, b.used_cores),
         harvested_cores: mean(a.harvested_cores, b.harvested_cores),
         lent_cores: mean(a.lent_cores, b.lent_cores),

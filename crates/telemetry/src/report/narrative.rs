@@ -60,9 +60,11 @@ pub(super) fn story(comparison: &Comparison) -> String {
         );
     }
     text += &format!(
-        ". It was granted {} core-seconds where {} were used, and {} % of its calls ran more than 5 % \
-         longer than at their user's size. ",
+        ". It held {} core-seconds ({} granted, {} held back) where {} were used, and {} % of its calls ran \
+         more than 5 % longer than at their user's size. ",
+        short(value("core_seconds_held")),
         short(value("core_seconds_granted")),
+        short(value("core_seconds_held_back")),
         short(value("core_seconds_used")),
         percent(value("violation_share")),
     );
@@ -77,15 +79,16 @@ pub(super) struct Verdict {
 }
 
 /// The columns in which losing is worth a sentence.
-const JUDGED: [&str; 10] = [
+const JUDGED: [&str; 11] = [
     "slowdown_p99",
+    "slowdown_p999",
     "bounded_slowdown_p99",
     "rfet_mean",
     "violation_share",
     "harvested_violation_share",
     "cold_share",
     "oom_kills",
-    "core_seconds_granted",
+    "core_seconds_held",
     "mib_seconds_granted",
     "changes_per_hour",
 ];
@@ -165,13 +168,16 @@ pub(super) fn run_story(run: &RunSummary) -> String {
     }
     format!(
         "{} calls were measured over {} h. Half of them had a slowdown below {}, 99 of 100 below {}; {} % \
-         ran more than 5 % longer than at their user's size. Calls were granted {} core-seconds and used {}.",
+         ran more than 5 % longer than at their user's size. Calls held {} core-seconds ({} granted, {} held \
+         back) and used {}.",
         run.calls,
         short(run.measured_hours),
         short(run.slowdown_p50),
         short(run.slowdown_p99),
         percent(run.violation_share),
+        short(run.core_seconds_held),
         short(run.core_seconds_granted),
+        short(run.core_seconds_held_back),
         short(run.core_seconds_used),
     )
 }
@@ -188,7 +194,7 @@ mod tests {
             calls: 10,
             completed: 10,
             slowdown_p99: p99,
-            core_seconds_granted: granted,
+            core_seconds_held: granted,
             ..RunSummary::default()
         }
     }
@@ -208,7 +214,7 @@ mod tests {
         assert_eq!(verdicts["0.8"].policy, "quick");
         assert_eq!(
             verdicts["0.8"].losses,
-            ["core-s granted: 120 against 50.0 of thrifty, within the spread of seeds; \
+            ["core-s held: 120 against 50.0 of thrifty, within the spread of seeds; \
               one other policy is better too."]
         );
         assert_eq!(

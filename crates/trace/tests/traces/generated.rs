@@ -114,3 +114,22 @@ fn generated_functions_resemble_the_real_ones() {
         }
     }
 }
+
+#[test]
+fn a_workload_can_be_generated_without_functions_that_sleep() {
+    // Of 4,000 functions a few sleep: calls that all take the same time, more than ten seconds.
+    let settings = AzureLikeSettings {
+        functions: 4000,
+        duration: Duration::from_mins(2),
+        ..AzureLikeSettings::default()
+    };
+    let awake = AzureLikeSettings { without_sleepers: true, ..settings.clone() };
+    let open = |settings: &AzureLikeSettings, seed: u64| {
+        Source::AzureLike(settings.clone()).open(Seed::new(seed)).unwrap()
+    };
+    let (whole, mut part) = (open(&settings, 1), open(&awake, 1));
+    assert!(part.functions().len() < whole.functions().len());
+    assert!(part.functions().len() > 3900);
+    part.restart(Seed::new(2));
+    assert_eq!(all(&mut *part), all(&mut *open(&awake, 2)));
+}

@@ -204,3 +204,34 @@ fn gusts_move_the_rate_of_a_minute_and_keep_that_of_an_hour() {
     assert!((1100.0..1300.0).contains(&gusty), "{gusty}");
     assert!(gusty_spread > 0.2, "{gusty_spread}");
 }
+
+#[test]
+fn functions_that_sleep_can_be_left_out() {
+    let Some(path) = data("azure2019-joint-500fn-8h") else { return };
+    let open = |without_sleepers| {
+        let window_minutes = Some((0, 60));
+        let options = ReadOptions { window_minutes, without_sleepers, ..ReadOptions::default() };
+        file(path.clone(), options).open(Seed::new(1)).unwrap()
+    };
+    let (mut whole, mut part) = (open(false), open(true));
+    assert!(part.functions().len() < whole.functions().len());
+    // Nobody else waits for more than 0.635 of its run time.
+    let sleeps = |arrival: &Arrival| {
+        let run = arrival.demand.run_time(MilliCpu::new(8000)).as_secs_f64();
+        arrival.demand.fixed.as_secs_f64() > 0.9 * run
+    };
+    let awake: Vec<_> = all(&mut *whole).into_iter().filter(|one| !sleeps(one)).collect();
+    let kept = all(&mut *part);
+    assert!(kept.iter().all(|arrival| !sleeps(arrival)));
+    let demands = |arrivals: &[Arrival]| arrivals.iter().map(|one| one.demand).collect::<Vec<_>>();
+    assert_eq!(demands(&kept), demands(&awake), "the others keep their draws");
+}
+
+#[test]
+fn leaving_out_sleepers_is_refused_where_run_times_are_not_known() {
+    let Some(path) = data("huawei2025-requests-5min") else { return };
+    let options = ReadOptions { without_sleepers: true, ..ReadOptions::default() };
+    let refused = file(path.join("datacentre_1.csv.gz"), options).open(Seed::new(1));
+    let message = refused.err().expect("it has no run times").to_string();
+    assert!(message.contains("without_sleepers"), "{message}");
+}

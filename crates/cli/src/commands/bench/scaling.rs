@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+use windfall_core::statistics::lower_neighbour;
 use windfall_core::{
     Allocation, Decision, Duration, Needs, Observation, Policy, PolicyError, Seed, TickRecord,
 };
@@ -104,10 +105,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let calls = simulate(&scenario, &notes)?;
     let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     notes.millis.sort_by(f64::total_cmp);
-    let at = |share: f64| {
-        let place = (notes.millis.len().max(1) - 1) as f64 * share;
-        notes.millis.get(place as usize).copied().unwrap_or(0.0)
-    };
+    let at = |share: f64| lower_neighbour(&notes.millis, share).unwrap_or(0.0);
     let results = Results {
         functions: FUNCTIONS,
         calls,
@@ -140,7 +138,7 @@ fn simulate(scenario: &Scenario, notes: &Arc<Mutex<Notes>>) -> anyhow::Result<u6
     let run = Run { scenario, policy: "windfall-scaling", load: 1.0, seed, keep_steps: false };
     let mut progress = |ended| bar.set_position(ended);
     let watching: Watching<'_> = (&mut NoJournal, &mut progress);
-    let output = run.play_on(cluster, (assembled, false), workload.as_mut(), watching)?;
+    let output = run.play_on(cluster, assembled, workload.as_mut(), watching)?;
     bar.finish_and_clear();
     Ok(output.ledger.arrived)
 }

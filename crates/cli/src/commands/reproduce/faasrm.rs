@@ -1,26 +1,13 @@
-//! `windfall reproduce faasrm`: the published simulation beside ours, then the same agent where time, queues
-//! and memory kills are real, beside every other policy that sizes calls.
-
-mod honest;
-mod honest_page;
-mod page;
+//! `windfall reproduce faasrm`.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use anyhow::{Context, bail};
 use clap::Args;
-use serde_json::json;
-use windfall_core::Seed;
-use windfall_papers::faasrm::Origin;
-use windfall_papers::faasrm::calls::generated_sample;
-use windfall_papers::faasrm::paper_agent::TrainingSettings;
-use windfall_papers::faasrm::published::{Reproduction, reproduce};
-use windfall_rl::parallel::Workers;
-use windfall_trace::freyr_sample::{SampledFunction, open_sample};
+use windfall_studies::reproduce::DataFolder;
+use windfall_studies::reproduce::faasrm::{Settings, reproduce};
 
 use super::{Delivery, data_folder};
-use crate::commands::compare::all_threads;
-use crate::progress;
 
 /// FaaSRM (later Freyr): per-call sizes by a learned score network behind a safeguard.
 ///
@@ -55,6 +42,12 @@ pub(crate) struct Arguments {
     /// Without switching off single ideas of `windfall`
     #[arg(long, help_heading = "Amount")]
     no_ablation: bool,
+    /// Without playing incumbents at every over-commit
+    #[arg(long, help_heading = "Amount")]
+    no_over_commit: bool,
+    /// Without the agent of the paper in the honest benchmark: nothing is trained
+    #[arg(long, conflicts_with_all = ["checkpoint", "core_price"], help_heading = "Amount")]
+    no_agent: bool,
     /// Only the paper's simulator
     #[arg(long, help_heading = "Amount")]
     published_only: bool,
@@ -66,98 +59,31 @@ fn price(text: &str) -> Result<f32, String> {
     price.ok_or_else(|| format!("`{text}` is not a price, allowed is 0 to 100"))
 }
 
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let seeds = arguments.seeds()?;
-    let (sample, origin) = arguments.sample()?;
-    let published = play_published(arguments, &sample, &seeds);
-    let honest = if arguments.published_only { None } else { Some(honest::play(arguments)?) };
-
-    let mut text = page::text(&published, origin);
-    let mut sections = page::sections(&published, origin);
-    let mut numbers = json!({
-        "workload": origin.label(),
-        "published": page::rows(&published),
-        "learning_added": published.added,
-        "learning_curves": published.curves.iter().map(|(seed, episodes)| json!({
-            "seed": seed, "episodes": episodes,
-        })).collect::<Vec<_>>(),
-    });
-    if let Some(honest) = &honest {
-        text += &honest_page::text(honest);
-        sections.extend(honest_page::sections(honest));
-        honest_page::add_numbers(honest, &mut numbers);
-    }
-    let document = page::document(&published, origin, honest.as_ref(), sections);
-    arguments.delivery.deliver("faasrm", &document, &text, &numbers)
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let settings = arguments.settings();
+    arguments
+        .delivery
+        .deliver("faasrm", None, |request, watcher| reproduce(request, &settings, watcher))
 }
 
 impl Arguments {
-    fn seeds(&self) -> anyhow::Result<Vec<u64>> {
-        let usual = if self.delivery.quick { 2 } else { 4 };
-        match self.delivery.seeds.unwrap_or(usual) {
-            0 => bail!("--seeds is 0, allowed is 1 or more"),
-            count => Ok((1..=u64::from(count)).collect()),
+    fn settings(&self) -> Settings {
+        let folder = |given: &Option<PathBuf>, usual: &str| match given {
+            Some(folder) => DataFolder::Given(folder.clone()),
+            None => DataFolder::Usual(data_folder(usual)),
+        };
+        Settings {
+            sample: folder(&self.sample, "azure2019-joint-1000fn-60min"),
+            trace: folder(&self.trace, "azure2019-joint-500fn-8h"),
+            episodes: self.episodes,
+            checkpoint: self.checkpoint.clone(),
+            core_price: self.core_price,
+            loads: self.loads.clone(),
+            minutes: self.minutes,
+            with_ablation: !self.no_ablation,
+            with_over_commit: !self.no_over_commit,
+            with_agent: !self.no_agent,
+            published_only: self.published_only,
         }
     }
-
-    /// The authors' sample, or a generated one where it is not at hand.
-    fn sample(&self) -> anyhow::Result<(Vec<SampledFunction>, Origin)> {
-        if let Some(folder) = &self.sample {
-            return Ok((open_sample(folder)?, Origin::Azure2019));
-        }
-        let folder = data_folder("azure2019-joint-1000fn-60min");
-        if folder.is_dir() {
-            return Ok((open_sample(&folder)?, Origin::Azure2019));
-        }
-        eprintln!(
-            "{}: not there. The published numbers are about three CSV files derived from the Azure Functions \
-             2019 data set (Azure/AzurePublicDataset), which the authors publish in IntelliSys-Lab/Freyr-sim \
-             as exp_sim_{{invocation,duration,memory}}_traces_0.csv. Put them into one folder and give it \
-             with --sample DIR, or set WINDFALL_DATA. Going on with GENERATED calls.",
-            folder.display()
-        );
-        let functions = if self.delivery.quick { 100 } else { 1000 };
-        Ok((generated_sample(functions, Seed::new(1)), Origin::Generated))
-    }
-
-    /// The 500-function trace, where it can be found.
-    fn trace(&self) -> anyhow::Result<Option<PathBuf>> {
-        if let Some(folder) = &self.trace {
-            let told = || format!("{}: the trace is not there", folder.display());
-            return folder.exists().then(|| Some(folder.clone())).with_context(told);
-        }
-        let folder = data_folder("azure2019-joint-500fn-8h");
-        if !folder.is_dir() {
-            eprintln!(
-                "{}: not there. The honest benchmark is about 500 functions of the Azure Functions 2019 data \
-                 set (Azure/AzurePublicDataset): invocations, durations and memory of 8 hours. Give the \
-                 folder with --trace DIR, or set WINDFALL_DATA. Going on with GENERATED calls.",
-                folder.display()
-            );
-            return Ok(None);
-        }
-        Ok(Some(folder))
-    }
-}
-
-fn play_published(
-    arguments: &Arguments,
-    sample: &[SampledFunction],
-    seeds: &[u64],
-) -> Reproduction {
-    let usual = if arguments.delivery.quick {
-        TrainingSettings::quick()
-    } else {
-        TrainingSettings::default()
-    };
-    let training =
-        TrainingSettings { episodes: arguments.episodes.unwrap_or(usual.episodes).max(1), ..usual };
-    let bar = progress::steps(
-        "training in the paper's simulator",
-        (seeds.len() * training.episodes) as u64,
-    );
-    let workers = Workers::new(all_threads());
-    let result = reproduce(sample, seeds, &training, &workers, &mut |_| bar.inc(1));
-    bar.finish_and_clear();
-    result
 }

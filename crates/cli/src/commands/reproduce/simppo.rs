@@ -1,22 +1,12 @@
-//! `windfall reproduce simppo`: many agents on shared nodes, what they learn, and how they grow.
+//! `windfall reproduce simppo`.
 
-mod page;
-
+use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
-use windfall_core::Seed;
-use windfall_gym::Split;
-use windfall_gym::multi::MultiScaling;
-use windfall_papers::simppo::online::{LOAD, world_of};
-use windfall_papers::simppo::{
-    Auxiliary, Method, ReproduceSettings, Results, Team, TeamSettings, reproduce,
-};
+use windfall_studies::reproduce::simppo::reproduce;
 
 use super::Delivery;
-use crate::commands::compare::all_threads;
 
 /// SIMPPO: one agent per function, each seeing the others as one, on the simulator.
 #[derive(Args)]
@@ -25,120 +15,10 @@ pub(crate) struct Arguments {
     delivery: Delivery,
 }
 
-/// What a training tick of many agents takes.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Cost {
-    agents: usize,
-    learner_ms_per_tick: f64,
-    simulator_ms_per_tick: f64,
-    bytes_per_agent: usize,
-}
-
-#[derive(Serialize)]
-struct Numbers {
-    #[serde(flatten)]
-    results: Results,
-    cost: Cost,
-}
-
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let delivery = &arguments.delivery;
-    let mut settings =
-        if delivery.quick { ReproduceSettings::quick() } else { ReproduceSettings::new(5) };
-    if let Some(seeds) = delivery.seeds {
-        settings.seeds = (1..=u64::from(seeds.max(1))).collect();
-    }
-    settings.threads = all_threads();
-    let bar = bar(settings.units());
-    let results = reproduce(&settings, &|units| bar.inc(units));
-    bar.finish_and_clear();
-    let numbers = Numbers { cost: cost(110), results };
-    let text = page::text(&numbers.results);
-    delivery.deliver(
-        "simppo",
-        &page::page(&numbers.results, numbers.cost, &settings),
-        &text,
-        &numbers,
-    )
-}
-
-fn bar(units: u64) -> ProgressBar {
-    let bar = ProgressBar::new(units);
-    let style = "{bar:32} {percent:>3} %  {human_pos} agent episodes  {per_sec:>14}  {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(style) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    bar
-}
-
-/// The learner's own time and the simulator's, tick by tick of one episode with `agents`.
-fn cost(agents: usize) -> Cost {
-    let world = world_of(1, (0..agents as u64).collect(), Split::Training, LOAD);
-    let method = Method::Simppo(Auxiliary::MeanField);
-    let mut team = Team::new(TeamSettings::new(method, 10), agents, Seed::new(1));
-    let mut env = MultiScaling::new(world.clone(), Seed::new(2));
-    let ticks = world.ticks as usize;
+pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    team.rehearse(&env, ticks);
-    let learner = start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    let nobody = vec![None; agents];
-    while !env.is_over() {
-        env.step(&nobody);
-    }
-    let simulator = start.elapsed().as_secs_f64();
-    Cost {
-        agents,
-        learner_ms_per_tick: learner * 1000.0 / ticks as f64,
-        simulator_ms_per_tick: simulator * 1000.0 / ticks as f64,
-        bytes_per_agent: team.bytes() / agents,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use windfall_papers::simppo::online::OnlineRow;
-
-    fn row(policy: &str, reward: f64, p99_ms: f64) -> OnlineRow {
-        OnlineRow {
-            policy: policy.to_owned(),
-            function: "ocr".to_owned(),
-            seed: 1,
-            reward,
-            p99_ms,
-            slo_ms: 1000.0,
-            slo_preserved: 0.9,
-            utilisation: 0.4,
-            core_seconds_granted: 100.0,
-        }
-    }
-
-    #[test]
-    fn heuristics_that_win_are_told_first_and_one_seed_has_no_deviation() {
-        let online = vec![
-            row("simppo", 150.0, 2000.0),
-            row("isolated", 160.0, 1000.0),
-            row("queueing", 155.0, 3000.0),
-            row("fixed", 120.0, 900.0),
-        ];
-        let results = Results { online, ..Results::default() };
-        let text = page::text(&results);
-        let first = text.lines().next().unwrap_or_default();
-        assert!(first.contains("is beaten by queueing (155.0)"), "{first}");
-        assert!(first.contains("A lower p99 than its 2.00 objectives: fixed (0.90)"), "{first}");
-        assert!(text.contains("simppo             150.0     - "), "{text}");
-        let mut settings = ReproduceSettings::quick();
-        settings.seeds = vec![1];
-        let cost = Cost {
-            agents: 110,
-            learner_ms_per_tick: 1.0,
-            simulator_ms_per_tick: 1.0,
-            bytes_per_agent: 1024,
-        };
-        let html = page::page(&results, cost, &settings).html();
-        assert!(html.contains("12 functions, 1 seed, 60 episodes of training"));
-        assert!(!html.contains("sd 0.0"));
-    }
+    let stopwatch = || start.elapsed().as_secs_f64();
+    arguments
+        .delivery
+        .deliver("simppo", None, |request, watcher| reproduce(request, &stopwatch, watcher))
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context;
 use serde_json::Value;
 use windfall_rl::AnySettings;
-use windfall_rl::training::{CurvePoint, Training};
+use windfall_rl::training::{CurvePoint, Training, read_curve};
+use windfall_studies::training_page::page;
 use windfall_telemetry::tensorboard::EventWriter;
 
-use super::curves;
-use crate::output::{directory, write_whole};
+use crate::output::{command_line, directory, write_whole};
 
 /// The checkpoint to go on from.
 pub(super) const LAST: &str = "last.safetensors";
@@ -57,7 +57,7 @@ impl Studio {
         iteration: u64,
     ) -> anyhow::Result<Self> {
         directory(folder)?;
-        let mut curve = read_curve(&beside.join(CURVE))?;
+        let mut curve = open_curve(&beside.join(CURVE))?;
         // What was done after the checkpoint will be done again.
         curve.retain(|point| point.report.iteration <= iteration);
         let best = beside.join(BEST);
@@ -145,7 +145,7 @@ impl Studio {
             .flush()
             .with_context(|| format!("{}: cannot be written", self.folder.display()))?;
         training.checkpoint().save(&self.folder.join(LAST))?;
-        let page = curves::page(&self.title, &self.settings, &self.curve, refresh_seconds);
+        let page = page(&self.title, &command_line(), &self.settings, &self.curve, refresh_seconds);
         write_whole(&self.folder.join(PAGE), &page.html())
     }
 }
@@ -173,15 +173,9 @@ fn unix_seconds() -> f64 {
         .map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// The curve that was kept; a last line that a crash cut short is left out.
-fn read_curve(path: &Path) -> anyhow::Result<Vec<CurvePoint>> {
+/// The curve that was kept.
+fn open_curve(path: &Path) -> anyhow::Result<Vec<CurvePoint>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let lines = whole.lines().enumerate();
-    lines
-        .map(|(number, line)| {
-            serde_json::from_str(line).with_context(|| format!("{name}, line {}", number + 1))
-        })
-        .collect()
+    read_curve(&text).with_context(|| name)
 }

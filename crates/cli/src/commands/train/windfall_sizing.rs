@@ -7,11 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
-use windfall_core::Duration;
 use windfall_scenario::Scenario;
 use windfall_scenario::sweep::Sweep;
-use windfall_studies::honest_sizing::{HEURISTICS, HonestSizing};
-use windfall_studies::windfall_training::{TrainedWindfall, Turn, WindfallTraining};
+use windfall_studies::windfall_training::{TrainedWindfall, Turn, WindfallTraining, test_world};
 use windfall_telemetry::Comparison;
 
 use crate::arguments::{Format, threads};
@@ -118,32 +116,15 @@ impl Arguments {
     }
 
     fn training(&self, trace: Option<PathBuf>) -> WindfallTraining {
-        let half = HonestSizing { trace, minutes: Some(self.minutes), ..HonestSizing::default() };
-        let whole = WindfallTraining::on(half.training_source(), self.seed);
-        // A quarter of the time for functions to get warm.
-        let warm_up = Duration::from_secs(u64::from(self.minutes) * 15);
-        let whole = WindfallTraining { threads: self.threads, warm_up, ..whole };
-        if self.quick {
-            let (loads, seeds) = (vec![0.8], vec![self.seed]);
-            return WindfallTraining { loads, seeds, steps: vec![2.0], ..whole };
-        }
-        whole
+        let whole = WindfallTraining::on_training_half(trace, self.minutes, self.seed);
+        let whole = WindfallTraining { threads: self.threads, ..whole };
+        if self.quick { whole.quick() } else { whole }
     }
 
     /// Writes the world of the evaluation, reads it back, and plays it as `compare` will.
     fn evaluate(&self, trace: Option<PathBuf>, file: &Path) -> anyhow::Result<Comparison> {
-        let test = HonestSizing {
-            trace,
-            minutes: Some(self.test_minutes),
-            loads: if self.quick { vec![0.8] } else { vec![0.5, 0.8, 1.0, 1.2] },
-            seeds: vec![1],
-            ..HonestSizing::default()
-        };
-        let mut policies = vec!["fixed".to_owned()];
-        policies.extend(HEURISTICS.map(str::to_owned));
-        policies.extend(["windfall".to_owned(), file.display().to_string()]);
         let path = self.out.join(TEST);
-        let text = test.scenario_file(&policies);
+        let text = test_world(trace, self.test_minutes, self.quick, file);
         write_whole(&path, &text)?;
         let scenario = Scenario::parse(&text, &path.display().to_string())
             .with_context(|| format!("{}: is not what it should be", path.display()))?;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics;
 use windfall_rl::Spread;
 use windfall_rl::parallel::Workers;
 
@@ -67,9 +68,8 @@ fn conduct(
         let steps = settings.horizon;
         visits.extend(trajectory(settings, policy.as_mut(), true, steps, Seed::new(0)));
     }
-    let count = f64::from(u32::try_from(visits.len()).unwrap_or(u32::MAX));
     let mean = |feature: usize| {
-        visits.iter().map(|visit| f64::from(visit.state[feature])).sum::<f64>() / count
+        statistics::mean(visits.iter().map(|visit| f64::from(visit.state[feature]))).unwrap_or(0.0)
     };
     [mean(0), mean(1), total(&visits) / f64::from(RATES.end() - RATES.start() + 1)]
 }

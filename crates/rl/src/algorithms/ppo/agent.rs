@@ -6,15 +6,13 @@
 
 use windfall_core::Seed;
 
-use super::descent::Descent;
-use super::eight_choices::EightChoices;
-use super::loss::value_rows;
-use super::{AdvantageNormalisation, Batch, Half, PpoSettings, Sums};
-use crate::advantages::{StepEnd, ValuedStep, advantages};
-use crate::categorical::Choice;
-use crate::categorical::best;
+use super::PpoSettings;
+use super::actor_critic::{ActorCritic, Half, Moment};
+use super::batch::Batch;
+use crate::advantages::{StepEnd, ValuedStep};
+use crate::categorical::{Choice, best};
 use crate::net::Activations;
-use crate::normalise::{Moments, Scaling, standardise};
+use crate::normalise::{Moments, Scaling};
 use crate::random::Draw;
 
 /// Consecutive steps of one agent. Where a step was lost, one segment ends and the next begins.
@@ -52,13 +50,11 @@ pub struct Learned {
 pub struct PpoAgent {
     settings: PpoSettings,
     seed: Seed,
-    actor: Half,
-    critic: Half,
+    networks: ActorCritic,
     observations: Moments,
     critic_observations: Moments,
     returns: Moments,
     choice: Choice,
-    choices: EightChoices,
     /// Of the actor's rows, as of the last update.
     scaling: Scaling,
     /// Numbers of a row, actor's or critic's, that are normalised as others are.
@@ -77,18 +73,15 @@ impl PpoAgent {
         actions: usize,
         seed: Seed,
     ) -> Self {
-        let actor = settings.network(inputs, actions, 0.01, seed.stream("actor"));
-        let critic = settings.network(critic_inputs, 1, 1.0, seed.stream("critic"));
+        let networks = ActorCritic::new(&settings, inputs, critic_inputs, actions, seed);
         Self {
             seed,
-            room: actor.activations(1),
-            actor: Half::new(actor, &settings),
-            critic: Half::new(critic, &settings),
+            room: networks.actor.network.activations(1),
+            networks,
             observations: Moments::new(inputs),
             critic_observations: Moments::new(critic_inputs),
             returns: Moments::new(1),
             choice: Choice::new(actions),
-            choices: EightChoices::new(actions),
             scaling: Moments::new(inputs).scaling(),
             twins: Vec::new(),
             row: vec![0.0; inputs],
@@ -104,7 +97,7 @@ impl PpoAgent {
 
     /// Makes `action` the likely one before anything is learned, by a bias of its logit.
     pub fn prefer(&mut self, action: usize, bias: f32) {
-        let network = &mut self.actor.network;
+        let network = &mut self.networks.actor.network;
         let last = network.depth() - 1;
         let (weight, mut biases) = network.layer_of(network.parameters(), last);
         biases[action] += bias;
@@ -131,31 +124,19 @@ impl PpoAgent {
 
     fn consider(&mut self, row: &[f32], allowed: &[bool]) {
         self.scaling.apply(row, &mut self.row);
-        self.actor.network.forward(&self.row, &mut self.room);
+        self.networks.actor.network.forward(&self.row, &mut self.room);
         self.choice.set(self.room.output(0), allowed);
     }
 
     /// Learns from what was played with the weights as they are.
     pub fn learn(&mut self, segments: &[Segment]) -> Learned {
-        let (batch, critic_rows) = self.batch_of(segments);
-        let samples = batch.actions.len();
+        let batch = self.batch_of(segments);
+        let samples = batch.len();
         if samples == 0 {
             return Learned::default();
         }
-        let mut order: Vec<usize> = (0..samples).collect();
-        let mut draw = Draw::new(self.seed.stream("minibatches").member(self.updates));
-        let mut sums = Sums::default();
-        for _ in 0..self.settings.epochs {
-            draw.shuffle(&mut order);
-            sums = Sums::default();
-            for chosen in order.chunks(self.settings.minibatch) {
-                self.update(&batch, &critic_rows, chosen, &mut sums);
-            }
-            let kl = sums.kl / sums.samples;
-            if self.settings.target_kl.is_some_and(|target| kl > f64::from(target)) {
-                break;
-            }
-        }
+        let moment = Moment { seed: self.seed, iteration: self.updates };
+        let sums = self.networks.learn(&batch, &self.settings, moment).last;
         if self.settings.normalise_observations {
             for segment in segments {
                 self.observations.observe(&segment.rows);
@@ -164,11 +145,11 @@ impl PpoAgent {
             self.scaling = self.observations.scaling().with_twins(&self.twins);
         }
         self.updates += 1;
-        Learned { samples, entropy: sums.entropy / sums.samples, kl: sums.kl / sums.samples }
+        Learned { samples, entropy: sums.entropy / sums.samples, kl: sums.mean_kl() }
     }
 
     /// All samples in one matrix per network, with their advantages.
-    fn batch_of(&mut self, segments: &[Segment]) -> (Batch, Vec<f32>) {
+    fn batch_of(&mut self, segments: &[Segment]) -> Batch {
         let critic_scaling = self.critic_observations.scaling().with_twins(&self.twins);
         let (mut batch, mut critic_rows) = (Batch::default(), Vec::new());
         let factor = self.reward_factor(segments);
@@ -184,7 +165,7 @@ impl PpoAgent {
             let raw = [&segment.critic_rows[..], &segment.last].concat();
             seen.resize(raw.len(), 0.0);
             critic_scaling.apply(&raw, &mut seen);
-            value_rows(&mut self.critic, &seen, &mut values);
+            self.networks.value_rows(&seen, &mut values);
             critic_rows.extend_from_slice(&seen[..segment.critic_rows.len()]);
 
             let count = segment.actions.len();
@@ -199,17 +180,12 @@ impl PpoAgent {
                 let reward = segment.rewards[step] * factor;
                 valued.push(ValuedStep { reward, value: values[step], end });
             }
-            let start = batch.values.len();
-            batch.values.extend_from_slice(&values[..count]);
-            batch.advantages.resize(start + count, 0.0);
             let PpoSettings { discount, lambda, .. } = self.settings;
-            advantages(&valued, discount, lambda, &mut batch.advantages[start..]);
+            batch.push_valued(&valued, discount, lambda);
         }
-        batch.returns = batch.values.iter().zip(&batch.advantages).map(|(v, a)| v + a).collect();
-        if self.settings.advantage_normalisation == AdvantageNormalisation::Batch {
-            standardise(&mut batch.advantages);
-        }
-        (batch, critic_rows)
+        batch.critic_rows = Some(critic_rows);
+        batch.close(self.settings.advantage_normalisation);
+        batch
     }
 
     /// One over the deviation of discounted returns, each segment's from zero on.
@@ -229,24 +205,10 @@ impl PpoAgent {
         factor
     }
 
-    /// One gradient step on the samples `chosen`.
-    fn update(&mut self, batch: &Batch, critic_rows: &[f32], chosen: &[usize], sums: &mut Sums) {
-        let gather = |rows: &[f32], width: usize| -> Vec<f32> {
-            let place = |&place: &usize| rows[place * width..(place + 1) * width].iter().copied();
-            chosen.iter().flat_map(place).collect()
-        };
-        let input = gather(&batch.rows, self.actor.network.shape().inputs);
-        let critic_input = gather(critic_rows, self.critic.network.shape().inputs);
-        let (settings, iteration) = (&self.settings, self.updates);
-        let descent = Descent { settings, iteration, batch, chosen };
-        let (actor, critic) = (&mut self.actor, &mut self.critic);
-        descent.step((actor, &input), (critic, &critic_input), &mut self.choices, sums);
-    }
-
     /// Bytes of weights, optimiser and room to work in.
     pub fn bytes(&self) -> usize {
         let of = |half: &Half| 16 * half.network.parameters().len();
-        of(&self.actor) + of(&self.critic)
+        of(&self.networks.actor) + of(&self.networks.critic)
     }
 }
 
@@ -314,7 +276,10 @@ mod tests {
         let (segments, _) = play(&mut first, 2, false);
         first.learn(&segments);
         second.learn(&segments);
-        assert_eq!(first.actor.network.parameters(), second.actor.network.parameters());
+        assert_eq!(
+            first.networks.actor.network.parameters(),
+            second.networks.actor.network.parameters()
+        );
     }
 
     #[test]

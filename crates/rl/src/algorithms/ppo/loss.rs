@@ -1,18 +1,34 @@
 //! The loss of PPO and its derivatives by the outputs of both networks.
 
+use super::batch::Batch;
 use super::eight_choices::{Eight, EightChoices};
-use super::{Activations, Batch, Half, Sums};
-use crate::net::exp;
+use super::epochs::Sums;
+use super::surrogate::Surrogate;
+use super::value_loss::ValueLoss;
+use crate::net::Activations;
 use crate::net::kernels::{LANES, dispatch};
 
 /// The loss of one minibatch, all settings resolved.
 pub(super) struct Loss {
     pub(super) clip: f32,
-    pub(super) value_clip: Option<f32>,
+    pub(super) value: ValueLoss,
     pub(super) value_weight: f32,
     pub(super) entropy: f32,
-    /// Mean of the advantages and one over their deviation.
-    pub(super) advantages: (f32, f32),
+    pub(super) advantages: Normalisation,
+}
+
+/// Advantages enter the loss as `(A - centre) * scale`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Normalisation {
+    pub(super) centre: f32,
+    pub(super) scale: f32,
+}
+
+impl Default for Normalisation {
+    /// As they are.
+    fn default() -> Self {
+        Self { centre: 0.0, scale: 1.0 }
+    }
 }
 
 impl Loss {
@@ -58,17 +74,16 @@ impl Loss {
                 let delta = actor.output_delta(first + lane);
                 choices.write(lane, batch.actions[place], by_log[lane], delta);
                 let value = critic.output(first + lane)[0];
-                let (value_loss, by_value) = self.value(batch, place, value);
-                critic.output_delta(first + lane)[0] = self.value_weight * by_value * share;
-                sums.value_loss += f64::from(value_loss);
+                let off = self.value.evaluate(value, batch.values[place], batch.returns[place]);
+                critic.output_delta(first + lane)[0] = self.value_weight * off.by_value * share;
+                sums.value_loss += f64::from(off.loss);
                 sums.entropy += f64::from(entropy[lane]);
                 sums.samples += 1.0;
             }
         }
     }
 
-    /// The derivatives of the clipped objective by the log-probabilities of up to eight samples: `A ratio`
-    /// where the ratio has not left its range in the direction of the advantage, else zero.
+    /// The derivatives of the clipped objective by the log-probabilities of up to eight samples.
     #[inline(always)]
     fn policy(
         &self,
@@ -78,62 +93,37 @@ impl Loss {
         share: f32,
         sums: &mut Sums,
     ) -> Eight {
-        let (centre, scale) = self.advantages;
+        let Normalisation { centre, scale } = self.advantages;
         let (mut log_ratio, mut advantage) = ([0.0; LANES], [0.0; LANES]);
         for (lane, &place) in places.iter().enumerate() {
             let log = choices.log_probability(lane, batch.actions[place]);
             log_ratio[lane] = log - batch.log_probabilities[place];
             advantage[lane] = (batch.advantages[place] - centre) * scale;
         }
-        let (mut ratio, mut gain, mut by_log) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let (mut gain, mut by_log, mut kl) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let mut clipped = [0.0_f32; LANES];
         for lane in 0..LANES {
-            ratio[lane] = exp(log_ratio[lane]);
-            let bounded = ratio[lane].clamp(1.0 - self.clip, 1.0 + self.clip);
-            let (free, held) = (ratio[lane] * advantage[lane], bounded * advantage[lane]);
-            gain[lane] = if held < free { held } else { free };
-            by_log[lane] = if held < free { 0.0 } else { -free * share };
+            let one = Surrogate::new(log_ratio[lane], advantage[lane], self.clip);
+            gain[lane] = one.gain;
+            by_log[lane] = one.by_log_probability * share;
+            kl[lane] = one.kl;
+            clipped[lane] = if one.is_clipped { 1.0 } else { 0.0 };
         }
         for lane in 0..places.len() {
             sums.policy_loss -= f64::from(gain[lane]);
-            sums.kl += f64::from(ratio[lane] - 1.0 - log_ratio[lane]);
-            sums.clipped += if (ratio[lane] - 1.0).abs() > self.clip { 1.0 } else { 0.0 };
+            sums.kl += f64::from(kl[lane]);
+            sums.clipped += f64::from(clipped[lane]);
         }
         by_log
     }
-
-    /// `(V - R)^2 / 2`, or the larger of it and the same for `V` held within `value_clip` of the old
-    /// value; and its derivative by `V`.
-    #[inline(always)]
-    fn value(&self, batch: &Batch, place: usize, value: f32) -> (f32, f32) {
-        let miss = value - batch.returns[place];
-        let Some(clip) = self.value_clip else { return (miss * miss / 2.0, miss) };
-        let old = batch.values[place];
-        let held = old + (value - old).clamp(-clip, clip);
-        let held_miss = held - batch.returns[place];
-        if held_miss * held_miss > miss * miss {
-            (held_miss * held_miss / 2.0, 0.0)
-        } else {
-            (miss * miss / 2.0, miss)
-        }
-    }
 }
 
-/// Mean and one over the deviation of the advantages of `chosen`.
-pub(super) fn centre_and_scale(batch: &Batch, chosen: &[usize]) -> (f32, f32) {
+/// What brings the advantages of `chosen` to mean 0 and deviation 1, in the single precision of the loss.
+pub(super) fn normalisation_of(batch: &Batch, chosen: &[usize]) -> Normalisation {
     #[expect(clippy::cast_precision_loss, reason = "minibatches are small")]
     let count = chosen.len() as f32;
     let of = |place: &usize| batch.advantages[*place];
     let mean = chosen.iter().map(of).sum::<f32>() / count;
     let square = chosen.iter().map(|place| (of(place) - mean).powi(2)).sum::<f32>() / count;
-    (mean, 1.0 / (square.sqrt() + 1e-8))
-}
-
-/// Values of all rows, in blocks that fit the critic's room.
-pub(super) fn value_rows(critic: &mut Half, rows: &[f32], values: &mut Vec<f32>) {
-    values.clear();
-    let width = critic.network.shape().inputs;
-    for block in rows.chunks(64 * width) {
-        critic.network.forward(block, &mut critic.room);
-        values.extend((0..block.len() / width).map(|row| critic.room.output(row)[0]));
-    }
+    Normalisation { centre: mean, scale: 1.0 / (square.sqrt() + 1e-8) }
 }

@@ -1,5 +1,9 @@
-use super::loss::Loss;
+use super::eight_choices::EightChoices;
+use super::epochs::Sums;
+use super::loss::{Loss, Normalisation};
+use super::value_loss::ValueLoss;
 use super::*;
+use crate::net::Activations;
 use crate::policy::evaluate;
 use crate::toy::{Corridor, Identity};
 
@@ -65,6 +69,7 @@ fn resuming_equals_going_on() {
 fn batch() -> Batch {
     Batch {
         rows: vec![],
+        critic_rows: None,
         allowed: vec![true, true, true, true, true, false],
         actions: vec![0, 1],
         log_probabilities: vec![-1.0, -0.9],
@@ -75,7 +80,13 @@ fn batch() -> Batch {
 }
 
 fn loss(value_clip: Option<f32>) -> Loss {
-    Loss { clip: 0.2, value_clip, value_weight: 0.5, entropy: 0.03, advantages: (0.1, 2.0) }
+    Loss {
+        clip: 0.2,
+        value: ValueLoss::HalfSquare { clip: value_clip },
+        value_weight: 0.5,
+        entropy: 0.03,
+        advantages: Normalisation { centre: 0.1, scale: 2.0 },
+    }
 }
 
 /// Networks whose outputs are their biases, so that outputs can be set.
@@ -142,8 +153,9 @@ fn the_clipped_objective_worked_by_hand() {
         advantages: vec![1.0, -1.0],
         returns: vec![0.0; 2],
         rows: vec![],
+        critic_rows: None,
     };
-    let loss = Loss { entropy: 0.0, advantages: (0.0, 1.0), ..loss(None) };
+    let loss = Loss { entropy: 0.0, advantages: Normalisation::default(), ..loss(None) };
     let (mut actor, critic) = (outputs(3), outputs(1));
     actor.parameters_mut().fill(0.0);
     let mut rooms = (actor.activations(2), critic.activations(2));

@@ -1,14 +1,12 @@
 //! Quantiles, moments, straight lines.
 
-/// The `probability` quantile, linear between neighbours.
+use windfall_core::statistics;
+
+/// The `probability` quantile, linear between neighbours; not a number of none.
 pub(crate) fn quantile(values: &[f64], probability: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    let place = probability * last as f64;
-    let low = place.floor() as usize;
-    let (a, b) = (sorted[low], sorted[(low + 1).min(last)]);
-    a + (place - low as f64) * (b - a)
+    statistics::interpolated(&sorted, probability).unwrap_or(f64::NAN)
 }
 
 pub(crate) fn quantiles(values: &[f64], probabilities: &[f64]) -> Vec<f64> {
@@ -20,7 +18,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    statistics::mean(values).unwrap_or(0.0)
 }
 
 /// The mean product of deviations; with itself, the variance.
