@@ -16,7 +16,7 @@ use windfall_core::{
 
 use crate::harvest_pool::{Coverage, HarvestPool};
 use crate::node_ledger::{Claim, NodeLedger};
-use crate::quarantine::Quarantine;
+use crate::quarantine::{Quarantine, catch};
 
 /// No call is looked at again sooner than this, whatever a policy asks: a look after no time at all
 /// would stop time.
@@ -140,9 +140,18 @@ impl CallLoop {
     fn forget(&mut self, call: CallId) {
         self.counters.lost += 1;
         self.safeguards.lost(call);
-        self.policy.lost(call);
+        self.report(|policy| policy.lost(call));
+    }
+
+    /// Reports something to the policy and to the shadow. A panic counts as a failure of the policy; the shadow is
+    /// never obeyed, so a panic of it changes nothing.
+    #[inline]
+    fn report(&mut self, mut event: impl FnMut(&mut dyn CallPolicy)) {
+        if catch(|| event(self.policy.as_mut())).is_err() {
+            self.quarantine.note(false);
+        }
         if let Some(shadow) = &mut self.shadow {
-            shadow.lost(call);
+            let _ = catch(|| event(shadow.as_mut()));
         }
     }
 
@@ -153,9 +162,10 @@ impl CallLoop {
         if self.leaves_calls_alone {
             return self.plan_as_reserved(call);
         }
+        let policy = &mut self.policy;
         let problem = match self.quarantine.admit() {
-            Ok(()) => match &self.policy.size(call) {
-                Ok(wish) => match self.safeguards.at_dispatch(call, wish) {
+            Ok(()) => match &catch(|| policy.size(call)) {
+                Ok(Ok(wish)) => match self.safeguards.at_dispatch(call, wish) {
                     Ok(plan) => {
                         self.quarantine.note(true);
                         if !plan.amendments().is_empty() {
@@ -165,7 +175,8 @@ impl CallLoop {
                     }
                     Err(nonsense) => self.failed(&nonsense),
                 },
-                Err(error) => self.failed(error),
+                Ok(Err(error)) => self.failed(error),
+                Err(panic) => self.failed(panic),
             },
             Err(problem) => problem,
         };
@@ -232,9 +243,10 @@ impl CallLoop {
     }
 
     fn ask_shadow(&mut self, call: &CallView, plan: CallPlan) -> CallPlan {
-        let wish = self.shadow.as_mut().and_then(|shadow| shadow.size(call).ok());
-        match wish {
-            Some(wish) if wish.size().is_finite() => plan.with_shadow(&wish),
+        let Some(shadow) = &mut self.shadow else { return plan };
+        // A shadow is never obeyed, so neither an error nor a panic of it changes anything.
+        match catch(|| shadow.size(call)) {
+            Ok(Ok(wish)) if wish.size().is_finite() => plan.with_shadow(&wish),
             _ => plan,
         }
     }
@@ -308,10 +320,7 @@ impl CallControl for CallLoop {
         match end {
             CallClose::Measured(outcome) => {
                 self.safeguards.at_end(outcome);
-                self.policy.learn(outcome);
-                if let Some(shadow) = &mut self.shadow {
-                    shadow.learn(outcome);
-                }
+                self.report(|policy| policy.learn(outcome));
             }
             CallClose::Lost { call, .. } => self.forget(call),
         }

@@ -23,6 +23,7 @@ impl Capricious {
     }
 
     fn answer(&mut self, reservation: Allocation) -> Result<CallDecision, PolicyError> {
+        assert!(self.below(50) > 0, "a bug of the policy");
         if self.below(20) == 0 {
             return Err(PolicyError { policy: "capricious".into(), problem: "no idea".into() });
         }
@@ -204,6 +205,48 @@ fn a_lost_donor_ends_its_loans_once() {
     assert_eq!(changes.len(), 1);
     assert_eq!((changes[0].call, changes[0].grant.cpu.get()), (CallId(1), 1000));
     assert!(control.pool(NodeId(0)).unwrap().is_empty());
+}
+
+/// Panics whatever it is asked.
+struct Broken;
+
+impl CallPolicy for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+    fn size(&mut self, _: &CallView) -> Result<CallDecision, PolicyError> {
+        panic!("no size")
+    }
+    fn supervise(&mut self, _: &RunningCall) -> Result<CallDecision, PolicyError> {
+        panic!("no look")
+    }
+    fn learn(&mut self, _: &CallOutcome) {
+        panic!("no lesson")
+    }
+    fn lost(&mut self, _: CallId) {
+        panic!("no loss")
+    }
+}
+
+#[test]
+fn a_policy_that_panics_gets_the_users_size_for_its_calls_and_is_quarantined() {
+    use windfall_core::DecidedBy;
+    use windfall_core::conformance::{calls, outcome_of, running_calls};
+    let mut control = CallLoop::new(Box::new(Broken), CallSafeguardChain::default())
+        .with_shadow(Box::new(Broken))
+        .with_quarantine(Quarantine::new(4, 8));
+    let call = calls().swap_remove(0);
+    let plan = control.size(&call);
+    assert_eq!((plan.grant(), plan.shadow()), (call.reservation, None));
+    assert_eq!(*plan.decided_by(), DecidedBy::Fallback("it panicked: no size".to_owned()));
+    control.start(&call, &plan, NodeId(0), LIMIT);
+    let running = running_calls(&call, Allocation::new(200, 64)).swap_remove(0);
+    assert_eq!(control.look(&running, &mut Vec::new()).grant, call.reservation);
+    let outcome = outcome_of(&call, call.reservation, false);
+    control.close(CallClose::Measured(&outcome), &mut Vec::new());
+    assert!(!control.is_quarantined());
+    control.close(CallClose::Lost { call: call.id, node: NodeId(0) }, &mut Vec::new());
+    assert!(control.is_quarantined());
 }
 
 proptest! {
