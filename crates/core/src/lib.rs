@@ -16,6 +16,7 @@
 //! typed, bounded, and can be made by the chains alone.
 
 pub mod call;
+pub mod call_control;
 pub mod call_safeguard;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -35,8 +36,11 @@ pub mod units;
 pub mod workload;
 
 pub use call::{
-    CallControl, CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, Foresight,
-    GrantChange, Look, NodeId, RunningCall, Sensed, Start,
+    CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, Foresight, NodeId, Room,
+    RunningCall, Sensed,
+};
+pub use call_control::{
+    CallCapabilities, CallClose, CallControl, CallHints, GrantChange, Look, Resized, Start,
 };
 pub use call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain, Proposal};
 pub use decision::{Decision, Setting, Target};
@@ -55,5 +59,7 @@ pub use record::{
 pub use safeguard::{Plan, PlannedTarget, Safeguard, SafeguardChain, Verdict};
 pub use seed::Seed;
 pub use time::{Duration, Timestamp};
-pub use units::{Allocation, CpuCeiling, Instances, Mebibytes, MilliCpu, Nonsense, Worth};
+pub use units::{
+    Allocation, CpuCeiling, Instances, Mebibytes, MilliCpu, Nonsense, PlainSize, Worth,
+};
 pub use workload::{Arrival, ColdStart, FunctionId, FunctionProfile, Trigger, Workload};

@@ -12,9 +12,9 @@ use windfall_control::ControlLoop;
 use windfall_control::RestoreReservations;
 use windfall_control::safeguards::{Bound, Bounds, Capacity, Limits};
 use windfall_core::{
-    Allocation, CallControl, CallDecision, CallOutcome, CallPlan, CallSafeguardChain, CallView,
-    Decision, Duration, Episodic, FunctionId, GrantChange, Look, MilliCpu, NodeId, Observation,
-    Platform, RunningCall, SafeguardChain, Seed, Setting, Start, Target, Timestamp,
+    Allocation, CallClose, CallControl, CallDecision, CallPlan, CallSafeguardChain, CallView,
+    CpuCeiling, Decision, Duration, Episodic, FunctionId, GrantChange, Look, MilliCpu, NodeId,
+    Observation, Platform, RunningCall, SafeguardChain, Seed, Setting, Start, Target, Timestamp,
 };
 use windfall_sim::{Placement, ScaleOut, Settings, Simulator};
 
@@ -414,12 +414,13 @@ impl CallControl for SizedByTicks {
     }
 
     fn start(&mut self, call: &CallView, _: &CallPlan, _: NodeId, _: Allocation) -> Start {
-        Start { grant: call.reservation, look_after: None }
+        Start { grant: call.reservation, cpu_ceiling: CpuCeiling::AtGrant, look_after: None }
     }
 
     fn look(&mut self, running: &RunningCall, _: &mut Vec<GrantChange>) -> Look {
         Look {
             grant: running.grant,
+            cpu_ceiling: CpuCeiling::AtGrant,
             look_after: None,
             held_back: MilliCpu::ZERO,
             amendments: Vec::new(),
@@ -427,5 +428,5 @@ impl CallControl for SizedByTicks {
         }
     }
 
-    fn close(&mut self, _: &CallOutcome, _: &mut Vec<GrantChange>) {}
+    fn close(&mut self, _: CallClose<'_>, _: &mut Vec<GrantChange>) {}
 }

@@ -32,8 +32,8 @@ use std::collections::BTreeMap;
 
 use windfall_core::call::Beyond;
 use windfall_core::{
-    CallDecision, CallId, CallOutcome, CallPolicy, CallView, Duration, FunctionId, PolicyError,
-    RunningCall,
+    CallDecision, CallId, CallOutcome, CallPolicy, CallView, CpuCeiling, Duration, FunctionId,
+    PolicyError, RunningCall,
 };
 
 pub use settings::{SlackParameters, WindfallSizingSettings};
@@ -237,6 +237,7 @@ impl CallPolicy for WindfallSizing {
         let most = if may_borrow { call.ceiling.cpu } else { user.cpu.min(call.ceiling.cpu) };
         Ok(CallDecision {
             cpu_cores: prediction.cpu.max(settings.floor_cpu_cores).min(most.cores()),
+            cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib: prediction.memory.max(settings.floor_memory_mib).min(user.memory.mib()),
             beyond: Beyond::HarvestPool,
             expected_run: Some(Duration::from_secs_f64(prediction.shortest.min(1e6))),
@@ -250,12 +251,17 @@ impl CallPolicy for WindfallSizing {
         let memory_mib = self.propose_memory(running);
         Ok(CallDecision {
             cpu_cores,
+            cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib,
             beyond: Beyond::HarvestPool,
             expected_run: None,
             look_after: Some(self.next_look(running.elapsed())),
             why,
         })
+    }
+
+    fn lost(&mut self, call: CallId) {
+        self.calls.remove(&call);
     }
 
     fn learn(&mut self, outcome: &CallOutcome) {

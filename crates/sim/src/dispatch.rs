@@ -1,8 +1,8 @@
 //! Who starts where: arrivals, queues, and the walk from a freed node back to whoever waits.
 
 use windfall_core::{
-    Allocation, Arrival, CallEnd, CallId, CallPlan, CallView, Duration, Foresight, FunctionId,
-    NodeId, Start, Timestamp,
+    Allocation, Arrival, CallCapabilities, CallEnd, CallId, CallPlan, CallSafeguardChain, CallView,
+    CpuCeiling, Duration, Foresight, FunctionId, NodeId, Room, Start, Timestamp,
 };
 
 use crate::call_record::{begin_story, note_plan, record_of_rejected};
@@ -12,6 +12,9 @@ use crate::gauges::Gauge;
 use crate::instance::Stage;
 use crate::placement::Place;
 use crate::simulator::Simulator;
+
+/// What can be set for single calls: here the grant is the call's weight and its quota in one.
+pub(crate) const CAPABILITIES: CallCapabilities = CallCapabilities::QUOTA;
 
 impl Simulator<'_> {
     /// A call comes.
@@ -60,7 +63,7 @@ impl Simulator<'_> {
         let view = self.view(function, waiting);
         let mut plan = self.control.size(&view);
         let Some(at) = self.choose_place(function, &plan) else { return false };
-        let room = self.nodes[at.node as usize].room();
+        let room = self.nodes[at.node as usize].book.room();
         let start = self.control.start(&view, &plan, NodeId(at.node), room);
         self.place(function, waiting, Some(&mut plan), start, at);
         self.reshare_if_needed(at.node);
@@ -71,7 +74,8 @@ impl Simulator<'_> {
     #[inline(always)]
     fn start_as_reserved(&self, function: u32) -> Start {
         let reservation = self.functions[function as usize].reservation;
-        Start { grant: reservation.min(self.settings.ceiling), look_after: None }
+        let grant = reservation.min(self.settings.ceiling);
+        Start { grant, cpu_ceiling: CpuCeiling::AtGrant, look_after: None }
     }
 
     /// Puts a call at the end of its queue, or turns it away if the queue is full.
@@ -159,7 +163,7 @@ impl Simulator<'_> {
     /// What a policy sees of a call that is about to start.
     #[inline(always)]
     pub(crate) fn view(&self, function: u32, waiting: &Waiting) -> CallView {
-        let limit = self.nodes[0].limit;
+        let limit = self.nodes[0].book.limit();
         let nodes = self.nodes.len() as f64;
         let granted = |gauge| self.gauges.level(gauge);
         CallView {
@@ -170,11 +174,12 @@ impl Simulator<'_> {
             input: waiting.demand.input,
             reservation: self.functions[function as usize].reservation,
             ceiling: self.settings.ceiling,
-            free_in_cluster: (
-                nodes * limit.cpu.cores() - granted(Gauge::GrantedCpu) * 1e-3,
-                nodes * limit.memory.mib() - granted(Gauge::GrantedMemory),
-            ),
+            free_in_cluster: Room {
+                cores: nodes * limit.cpu.cores() - granted(Gauge::GrantedCpu) * 1e-3,
+                mib: nodes * limit.memory.mib() - granted(Gauge::GrantedMemory),
+            },
             waiting: self.ledger.waiting,
+            capabilities: CAPABILITIES,
             foresight: self.settings.foresight.then_some(Foresight { demand: waiting.demand }),
         }
     }
@@ -182,8 +187,11 @@ impl Simulator<'_> {
     /// Gives room that came free on `node` to whoever waits longest and fits: debts first.
     #[inline(always)]
     pub(crate) fn settle(&mut self, node: u32) {
-        if !self.nodes[node as usize].debts.is_empty() {
+        if self.nodes[node as usize].book.owes() {
             self.pay_debts(node);
+        }
+        if !self.in_force.is_empty() {
+            self.report_resized();
         }
         if !self.heads.is_empty() {
             if self.sizes_calls {
@@ -204,7 +212,7 @@ impl Simulator<'_> {
     fn start_waiting(&mut self, node: u32) {
         let mut place = 0;
         while let Some(&Head { function, least, .. }) = self.heads.get(place) {
-            let room = self.nodes[node as usize].room();
+            let room = self.nodes[node as usize].book.room();
             if room.cpu.get() == 0 || room.memory.get() == 0 {
                 return;
             }
@@ -239,20 +247,31 @@ impl Simulator<'_> {
         let plan = self.functions[function as usize].head_plan.take();
         let Some(mut waiting) = self.dequeue(function) else { return };
         let at = self.place_of(function, node);
-        // A killed call is tried again at the user's size; its first plan stays on record.
-        if self.leaves_calls_alone || waiting.earlier.is_some() {
+        if self.leaves_calls_alone {
             let start = self.start_as_reserved(function);
+            self.place(function, &mut waiting, None, start, at);
+        } else if waiting.earlier.is_some() {
+            let start = self.start_again(function, &waiting, node);
             self.place(function, &mut waiting, None, start, at);
         } else {
             let view = self.view(function, &waiting);
             let mut plan = plan.unwrap_or_else(|| self.control.size(&view));
-            let room = self.nodes[node as usize].room();
+            let room = self.nodes[node as usize].book.room();
             let start = self.control.start(&view, &plan, NodeId(node), room);
             self.place(function, &mut waiting, Some(&mut plan), start, at);
         }
         if self.settings.tells_presence {
             self.functions[function as usize].tell_presence(self.now, self.sizes_calls);
         }
+    }
+
+    /// A killed call is tried again at the user's size, which no policy is asked about; its first plan stays on record.
+    #[cold]
+    fn start_again(&mut self, function: u32, waiting: &Waiting, node: u32) -> Start {
+        let view = self.view(function, waiting);
+        let plan = CallSafeguardChain::default().as_reserved(&view);
+        let room = self.nodes[node as usize].book.room();
+        self.control.start(&view, &plan, NodeId(node), room)
     }
 
     /// Gives a call its place on a node that has room for it. Without a plan it was given the user's size.
@@ -266,7 +285,7 @@ impl Simulator<'_> {
         at: Place,
     ) {
         let node = at.node;
-        debug_assert!(start.grant.fits(self.nodes[node as usize].room()), "{}", start.grant);
+        debug_assert!(start.grant.fits(self.nodes[node as usize].book.room()), "{}", start.grant);
         let warm = self.take_idle(function, at.steps);
         self.make_room(node, start.grant);
         self.nodes[node as usize].hold(start.grant, self.now);

@@ -2,8 +2,8 @@
 //! instances are sized and shared; there calls wait in the function's queue for a free place.
 
 use windfall_core::{
-    Allocation, CallDecision, CallSafeguardChain, Duration, Mebibytes, MilliCpu, Start, Timestamp,
-    Worth,
+    Allocation, CallDecision, CallSafeguardChain, CpuCeiling, Duration, Mebibytes, MilliCpu, Start,
+    Timestamp, Worth,
 };
 
 use crate::event_queue::{Event, Token};
@@ -332,7 +332,8 @@ impl Simulator<'_> {
         let idle = &self.functions[function as usize].idle;
         let has_idle = |node| idle.tops().any(|top| self.instances[top].node == node);
         let all = || 0..self.nodes.len() as u32;
-        let fits = |node: &Node| node.has_room(held) && (evicts || node.fits_beside_idle(held));
+        let fits =
+            |node: &Node| node.book.has_room(held) && (evicts || node.fits_beside_idle(held));
         let others = all().filter(|&node| !has_idle(node));
         self.least_loaded_of(others, fits).or_else(|| self.least_loaded_of(all(), fits))
     }
@@ -405,7 +406,7 @@ impl Simulator<'_> {
                 .at_dispatch(&view, &CallDecision::exactly(held, "the instance's size"))
                 .expect("an allocation is never nonsense")
         });
-        let start = Start { grant: held, look_after: None };
+        let start = Start { grant: held, cpu_ceiling: CpuCeiling::AtGrant, look_after: None };
         let waited = self.instances[instance].start_waited_for(waiting.arrived_at);
         let call = self.new_call(function, &mut waiting, plan.as_mut(), start, instance);
         self.calls[call].record.cold_start += waited;

@@ -98,8 +98,8 @@ impl Simulator<'_> {
         let functions = (0..self.functions.len() as u32)
             .map(|function| self.function_view(function, window))
             .collect();
-        let limit = self.nodes[0].limit;
-        let up = self.nodes.iter().filter(|node| node.is_up).count() as u32;
+        let limit = self.nodes[0].book.limit();
+        let up = self.nodes.iter().filter(|node| node.book.is_open()).count() as u32;
         Observation {
             now,
             taken_at: now,
@@ -223,7 +223,7 @@ impl Simulator<'_> {
         let mut least = wanted;
         for instance in instances {
             let (node, held) = (self.instances[instance].node, self.instances[instance].held);
-            let free = self.nodes[node as usize].free;
+            let free = self.nodes[node as usize].book.free();
             let new = wanted.min(held + free);
             least = least.min(new);
             if new == held {

@@ -1,5 +1,7 @@
 //! The state of the world and the loop that moves it.
 
+use std::collections::VecDeque;
+
 use windfall_core::seed::mix;
 use windfall_core::{
     Allocation, Arrival, CallControl, GrantChange, PlatformError, Seed, TelemetrySink, Timestamp,
@@ -71,6 +73,8 @@ pub struct Simulator<'a> {
     events: u64,
     // Lists that are filled and emptied within one event, kept to spare allocations.
     pub(crate) changes: Vec<GrantChange>,
+    /// Slots of calls whose change may be in force now and is to be reported.
+    pub(crate) in_force: VecDeque<u32>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) inner_claims: Vec<Claim>,
     pub(crate) done: Vec<u32>,
@@ -119,6 +123,7 @@ impl<'a> Simulator<'a> {
             rest: Rest::FIRST,
             events: 0,
             changes: Vec::new(),
+            in_force: VecDeque::new(),
             claims: Vec::new(),
             inner_claims: Vec::new(),
             done: Vec::new(),
@@ -150,7 +155,7 @@ impl<'a> Simulator<'a> {
             reservation.fits(self.settings.ceiling) && Allocation::new(1, 1).fits(reservation)
         };
         self.leaves_calls_alone =
-            self.control.leaves_calls_alone() && self.functions.iter().all(is_usual);
+            self.control.hints().leaves_calls_alone && self.functions.iter().all(is_usual);
         self.lists_running = self.can_compete || !self.leaves_calls_alone;
         self.is_observed = true;
         self.gauges = Gauges::default();
@@ -208,10 +213,10 @@ impl<'a> Simulator<'a> {
     pub fn is_at_rest(&self) -> bool {
         let rests = |node: &Node| {
             node.running.is_empty()
-                && node.debts.is_empty()
+                && !node.book.owes()
                 && node.potential == 0
                 && node.crowded == 0
-                && !(self.sizes_calls && node.granted() != Allocation::ZERO)
+                && !(self.sizes_calls && node.book.in_force() != Allocation::ZERO)
         };
         self.nodes.iter().all(rests) && self.heads.is_empty()
     }

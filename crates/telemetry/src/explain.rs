@@ -5,7 +5,8 @@ use std::io::BufRead;
 
 use serde::Serialize;
 use windfall_core::{
-    Amendment, CallEnd, CallId, CallRecord, DecidedBy, Duration, Outcome, Receipt, Setting, Settled,
+    Amendment, CallEnd, CallId, CallRecord, DecidedBy, Duration, Outcome, PlainSize, Receipt,
+    Setting, Settled,
 };
 
 use crate::comparison::number::{plural, short};
@@ -269,7 +270,7 @@ fn call_story(call: &CallRecord) -> String {
         DecidedBy::Policy => String::new(),
         DecidedBy::Fallback(problem) => format!(", by the fallback because {problem}"),
     };
-    let (cores, mib) = call.wanted;
+    let PlainSize { cores, mib } = call.wanted;
     tell!(
         text,
         "wanted   {} cores / {} MiB where the user reserves {}{by}",
@@ -306,9 +307,10 @@ fn push_outcome(text: &mut String, call: &CallRecord) {
         CallEnd::Rejected => "turned away",
     };
     let latency: Duration = call.ended_at.since(call.arrived_at);
-    tell!(text, "ended    {ended} after {latency}, slowdown {}", short(call.slowdown()));
-    if call.end == CallEnd::Completed {
-        let relative = call.relative_run();
+    let slowdown = call.slowdown().map_or("unknown".to_owned(), short);
+    tell!(text, "ended    {ended} after {latency}, slowdown {slowdown}");
+    let compared = call.baseline.zip(call.relative_run());
+    if let Some((baseline, relative)) = compared.filter(|_| call.end == CallEnd::Completed) {
         let verdict = match () {
             () if relative > VIOLATION_FACTOR && call.is_harvested() => {
                 "a violation, and it was harvested"
@@ -321,8 +323,10 @@ fn push_outcome(text: &mut String, call: &CallRecord) {
             text,
             "ran      {} against {} at the user's size, {relative:.3} times: {verdict}",
             call.run,
-            call.baseline
+            baseline
         );
+    } else if call.end == CallEnd::Completed {
+        tell!(text, "ran      {}; nobody knows how long at the user's size", call.run);
     }
     tell!(
         text,
@@ -353,7 +357,7 @@ mod tests {
         let mut harvested = call(3, 1.2);
         harvested.lowest_grant = Allocation::new(500, 512);
         harvested.amendments.push(amendment("recent-peak"));
-        harvested.wanted = (0.2, 512.0);
+        harvested.wanted = PlainSize { cores: 0.2, mib: 512.0 };
         harvested.changes = 1;
         harvested.steps.push(GrantStep {
             at: Timestamp::from_secs(3) + Duration::from_millis(250),

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use windfall_core::record::GrantStep;
 use windfall_core::{
     Allocation, Amendment, Answer as PlatformAnswer, CallEnd, CallId, CallRecord, ClusterView,
-    DecidedBy, Duration, FunctionId, FunctionView, Instances, MilliCpu, NodeId, Observation,
-    Outcome, PlanId, Receipt, Refusal, Resource, Setting, Settled, TargetAnswer, Timestamp,
+    CpuCeiling, DecidedBy, Duration, FunctionId, FunctionView, Instances, MilliCpu, NodeId,
+    Observation, Outcome, PlainSize, PlanId, Receipt, Refusal, Resource, Setting, Settled,
+    TargetAnswer, Timestamp,
 };
 use windfall_telemetry::explain::Answer;
 use windfall_telemetry::journal::TickEntry;
@@ -220,15 +221,16 @@ fn golden_story_of_a_call() {
         ended_at: after(2450),
         cold_start: Duration::from_millis(300),
         run: Duration::from_millis(2100),
-        baseline: Duration::from_millis(1800),
+        baseline: Some(Duration::from_millis(1800)),
         attempts: 2,
         oom_kills: 1,
         input: Some(7.5),
         reservation: size,
-        wanted: (0.2, 512.0),
+        wanted: PlainSize { cores: 0.2, mib: 512.0 },
         decided_by: DecidedBy::Policy,
         shadow: None,
         first_grant: low,
+        cpu_ceiling: CpuCeiling::AtGrant,
         lowest_grant: low,
         highest_grant: size,
         cpu_granted: 1_650_000_000_000,

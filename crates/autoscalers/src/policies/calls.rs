@@ -2,7 +2,8 @@
 
 use windfall_core::conformance::call_policy_suite;
 use windfall_core::{
-    Allocation, CallId, CallOutcome, CallPolicy, CallView, Duration, FunctionId, NodeId, Timestamp,
+    Allocation, CallCapabilities, CallId, CallOutcome, CallPolicy, CallView, Duration, FunctionId,
+    NodeId, Room, Timestamp,
 };
 
 use super::{AutopilotForCalls, VpaForCalls};
@@ -19,8 +20,9 @@ fn call(second: u64) -> CallView {
         input: None,
         reservation: USER,
         ceiling: Allocation::new(8000, 4096),
-        free_in_cluster: (16.0, 65_536.0),
+        free_in_cluster: Room { cores: 16.0, mib: 65_536.0 },
         waiting: 0,
+        capabilities: CallCapabilities::QUOTA,
         foresight: None,
     }
 }

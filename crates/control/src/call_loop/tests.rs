@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 use windfall_core::conformance::{calls, outcome_of, running_calls};
-use windfall_core::{CallId, DecidedBy, PolicyError, Sensed};
+use windfall_core::{CallClose, CallId, CpuCeiling, DecidedBy, PlainSize, PolicyError, Sensed};
 
 use crate::call_safeguards::{Floor, NAMES, SlackBudget};
 
@@ -68,7 +68,8 @@ fn a_call_at_its_reservation_leaves_no_trace() {
     let mut control = looped(vec![Some(CallDecision::exactly(call(0).reservation, "fixed"))]);
     assert_eq!(begin(&mut control, 0), call(0).reservation);
     let mut changes = Vec::new();
-    control.close(&outcome_of(&call(0), call(0).reservation, false), &mut changes);
+    let outcome = outcome_of(&call(0), call(0).reservation, false);
+    control.close(CallClose::Measured(&outcome), &mut changes);
     assert!(changes.is_empty() && control.pool(NODE).is_none());
 }
 
@@ -112,7 +113,8 @@ fn loans_follow_their_donor() {
 
     // The donor ends: the borrower is back at its own reservation.
     changes.clear();
-    control.close(&outcome_of(&call(1), look.grant, false), &mut changes);
+    let outcome = outcome_of(&call(1), look.grant, false);
+    control.close(CallClose::Measured(&outcome), &mut changes);
     let grants: Vec<_> = changes.iter().map(|c| (c.call, c.grant.cpu.get())).collect();
     assert_eq!(grants, [(CallId(2), 1000)]);
     assert!(control.pool(NODE).unwrap().is_empty());
@@ -151,7 +153,10 @@ fn a_shadow_is_recorded_and_never_obeyed() {
     let shadow = script(vec![pooled(0.1), None, pooled(f64::NAN)]);
     let mut control = looped(vec![pooled(0.5)]).with_shadow(shadow);
     let plan = control.size(&call(0));
-    assert_eq!((plan.grant().cpu.get(), plan.shadow()), (500, Some((0.1, 256.0))));
+    assert_eq!(
+        (plan.grant().cpu.get(), plan.shadow()),
+        (500, Some(PlainSize { cores: 0.1, mib: 256.0 }))
+    );
     assert_eq!(control.size(&call(1)).shadow(), None);
     assert_eq!(control.size(&call(2)).shadow(), None);
 }
@@ -176,6 +181,7 @@ fn any_wish() -> impl Strategy<Value = Option<CallDecision>> {
     prop::option::weighted(0.95, wish).prop_map(|wish| {
         wish.map(|(cpu_cores, mib, pools, look)| CallDecision {
             cpu_cores,
+            cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib: mib * 100.0,
             beyond: if pools { Beyond::HarvestPool } else { Beyond::FreeCapacity },
             expected_run: look.map(Duration::from_secs),
@@ -238,7 +244,8 @@ impl Node {
     fn end(&mut self, which: usize) -> Vec<GrantChange> {
         let (id, grant) = self.held.swap_remove(which % self.held.len());
         let mut changes = Vec::new();
-        self.control.close(&outcome_of(&call(id), grant, false), &mut changes);
+        let outcome = outcome_of(&call(id), grant, false);
+        self.control.close(CallClose::Measured(&outcome), &mut changes);
         changes
     }
 

@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 
 use windfall_core::{
     CallId, CallOutcome, CallSafeguard, CallView, Duration, FunctionId, Mebibytes, MilliCpu,
-    Proposal, RunningCall,
+    Proposal, Resized, RunningCall,
 };
 
 use super::long_run::LongRun;
@@ -410,6 +410,17 @@ impl CallSafeguard for SlackBudget {
             proposal.amend_memory(NAME, safe.memory, reason);
         }
         self.watch(running.reservation, proposal);
+    }
+
+    /// A change that came late, or twice between two looks, counts with the least that was in force.
+    fn resized(&mut self, change: &Resized) {
+        if let Some(call) = self.calls.get_mut(&change.call) {
+            call.held = call.held.min(change.in_force.cpu.cores());
+        }
+    }
+
+    fn lost(&mut self, call: CallId) {
+        self.calls.remove(&call);
     }
 
     fn at_end(&mut self, outcome: &CallOutcome) {

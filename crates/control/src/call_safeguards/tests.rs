@@ -1,9 +1,10 @@
 use super::*;
 use proptest::prelude::*;
+use windfall_core::call::Beyond;
 use windfall_core::conformance::{call_safeguard_suite, calls};
 use windfall_core::{
-    Allocation, CallDecision, CallPlan, CallSafeguardChain, CallView, Duration, NodeId,
-    RunningCall, Sensed,
+    Allocation, CallDecision, CallPlan, CallSafeguard, CallSafeguardChain, CallView, CpuCeiling,
+    Duration, MilliCpu, NodeId, Proposal, Refusal, Resized, RunningCall, Sensed,
 };
 
 #[test]
@@ -48,6 +49,7 @@ fn look_at(millis: u64, grant: Allocation, sensed: Sensed) -> RunningCall {
         free_on_node: Allocation::new(8000, 8192),
         waiting: 0,
         actuation_delay: Duration::from_millis(10),
+        capabilities: call.capabilities,
         sensed,
     }
 }
@@ -87,6 +89,54 @@ fn an_early_look_affords_a_deeper_trim_and_room_is_held_back_for_the_rest() {
     // Half of 600m for 40 ms costs the 20 ms of budget; half of the 300m taken is held back.
     assert_eq!((plan.grant().cpu.get(), plan.held_back().get()), (300, 150));
     assert_eq!(plan.look_after(), Some(Duration::from_millis(40)));
+}
+
+#[test]
+fn a_trim_that_came_late_is_charged_with_what_was_in_force() {
+    // At 2 s 200m are asked for, which takes its time; at 2.1 s the call still holds 600m and 600m are asked again. In
+    // between 200m were in force. Had nobody said so, the window would be charged at 600m: nothing.
+    let least_after = |in_force: Option<u32>| {
+        let mut chain = slack(SlackSettings::default());
+        let whole = Allocation::new(600, 256);
+        let busy = sensed(0.3, 0.0, 10.0);
+        for (millis, asked) in [(2000, 200), (2100, 600)] {
+            chain.while_running(&look_at(millis, whole, busy), &wish(asked, 256)).unwrap();
+        }
+        if let Some(cpu) = in_force {
+            let in_force = Allocation::new(cpu, 256);
+            let RunningCall { id: call, node, now: at, reservation, .. } =
+                look_at(2150, in_force, busy);
+            let refused = Some(Refusal::Superseded);
+            let change =
+                Resized { call, node, at, reservation, asked: in_force, in_force, refused };
+            chain.resized(&change);
+        }
+        let throttled = sensed(0.3, 0.015, 10.0);
+        chain.while_running(&look_at(2200, whole, throttled), &wish(1, 256)).unwrap().grant().cpu
+    };
+    assert!(least_after(Some(200)) > least_after(None), "what was lost is off the budget");
+}
+
+#[test]
+fn a_lost_call_is_no_longer_watched() {
+    let mut budget = SlackBudget::default();
+    let look = look_at(100, Allocation::new(600, 256), sensed(0.3, 0.0, 10.0));
+    let mut proposal = Proposal {
+        function: look.function,
+        grant: look.grant,
+        cpu_ceiling: CpuCeiling::AtGrant,
+        beyond: Beyond::FreeCapacity,
+        expected_run: None,
+        look_after: None,
+        held_back: MilliCpu::ZERO,
+        amendments: Vec::new(),
+        why: "test",
+    };
+    budget.while_running(&look, &mut proposal);
+    assert_eq!(budget.watched(), 1);
+    budget.lost(look.id);
+    budget.lost(look.id);
+    assert_eq!(budget.watched(), 0);
 }
 
 #[test]

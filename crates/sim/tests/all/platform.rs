@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use windfall_core::conformance::episodic_suite;
 use windfall_core::{
-    Allocation, CallControl, CallOutcome, CallPlan, CallView, Duration, GrantChange, Look, NodeId,
+    Allocation, CallClose, CallControl, CallPlan, CallView, Duration, GrantChange, Look, NodeId,
     RunningCall, Seed, Start,
 };
 use windfall_sim::{Faults, ScaleOut, Settings, Simulator};
@@ -80,8 +80,8 @@ impl CallControl for Spy<'_> {
         self.control.look(running, changes)
     }
 
-    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
-        self.control.close(outcome, changes);
+    fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        self.control.close(end, changes);
     }
 }
 

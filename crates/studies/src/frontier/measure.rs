@@ -104,9 +104,10 @@ impl TelemetrySink for InstanceMeasure {
         if call.arrived_at < self.from || call.arrived_at > self.until {
             return;
         }
-        // A call that got no answer waits for ever.
+        // A call that got no answer never stops waiting.
         let answered = call.end == CallEnd::Completed;
-        let is_slow = !answered || call.bounded_slowdown(SLOWDOWN_FLOOR) > SLOW;
+        let slowdown = call.bounded_slowdown(SLOWDOWN_FLOOR);
+        let is_slow = !answered || slowdown.is_some_and(|slowdown| slowdown > SLOW);
         let function = self.function(call.function.index());
         function.calls += 1;
         function.slow += u64::from(is_slow);
