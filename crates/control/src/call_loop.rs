@@ -156,7 +156,7 @@ impl CallLoop {
     }
 
     /// The policy's decision within the safeguards, or what the user reserved. One straight line to the
-    /// plan, because every call takes it: wish and plan are large, and nothing moves them about.
+    /// plan, because every call takes it: decision and plan are large, and nothing moves them about.
     #[inline(always)]
     fn plan_for(&mut self, call: &CallView) -> CallPlan {
         if self.leaves_calls_alone {
@@ -165,7 +165,7 @@ impl CallLoop {
         let policy = &mut self.policy;
         let problem = match self.quarantine.admit() {
             Ok(()) => match &catch(|| policy.size(call)) {
-                Ok(Ok(wish)) => match self.safeguards.at_dispatch(call, wish) {
+                Ok(Ok(decision)) => match self.safeguards.at_dispatch(call, decision) {
                     Ok(plan) => {
                         self.quarantine.note(true);
                         if !plan.amendments().is_empty() {
@@ -202,8 +202,9 @@ impl CallLoop {
     #[cold]
     fn size_by_fallback(&mut self, call: &CallView, problem: String) -> CallPlan {
         self.counters.fallbacks += 1;
-        let wish = CallDecision::exactly(call.reservation, "fallback: the user's size");
-        let plan = self.safeguards.at_dispatch(call, &wish).expect("a reservation is an amount");
+        let decision = CallDecision::exactly(call.reservation, "fallback: the user's size");
+        let plan =
+            self.safeguards.at_dispatch(call, &decision).expect("a reservation is an amount");
         self.counters.count(plan.amendments());
         plan.decided_by_fallback(problem)
     }
@@ -212,8 +213,8 @@ impl CallLoop {
     fn look_by_fallback(&mut self, running: &RunningCall) -> CallPlan {
         self.counters.fallbacks += 1;
         let grant = running.grant.max(running.reservation);
-        let wish = CallDecision::exactly(grant, "fallback: at least the user's size");
-        self.safeguards.while_running(running, &wish).expect("a grant is an amount")
+        let decision = CallDecision::exactly(grant, "fallback: at least the user's size");
+        self.safeguards.while_running(running, &decision).expect("a grant is an amount")
     }
 
     /// What a call starts with that is to hold more or less than its user reserved; loans are settled.
@@ -246,7 +247,7 @@ impl CallLoop {
         let Some(shadow) = &mut self.shadow else { return plan };
         // A shadow is never obeyed, so neither an error nor a panic of it changes anything.
         match catch(|| shadow.size(call)) {
-            Ok(Ok(wish)) if wish.size().is_finite() => plan.with_shadow(&wish),
+            Ok(Ok(decision)) if decision.size().is_finite() => plan.with_shadow(&decision),
             _ => plan,
         }
     }
@@ -280,8 +281,10 @@ impl CallControl for CallLoop {
             Err("the measurement was lost".to_owned())
         } else {
             quarantine.guard(|| {
-                let wish = policy.supervise(running).map_err(|error| error.to_string())?;
-                safeguards.while_running(running, &wish).map_err(|nonsense| nonsense.to_string())
+                let decision = policy.supervise(running).map_err(|error| error.to_string())?;
+                safeguards
+                    .while_running(running, &decision)
+                    .map_err(|nonsense| nonsense.to_string())
             })
         };
         let plan = judged.unwrap_or_else(|_| self.look_by_fallback(running));

@@ -33,17 +33,17 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    fn from_wish(function: FunctionId, wish: &CallDecision) -> Result<Self, Nonsense> {
+    fn from_decision(function: FunctionId, decision: &CallDecision) -> Result<Self, Nonsense> {
         Ok(Self {
             function,
-            grant: wish.grant()?,
-            cpu_ceiling: wish.cpu_ceiling.try_map(MilliCpu::from_cores)?,
-            beyond: wish.beyond,
-            expected_run: wish.expected_run,
-            look_after: wish.look_after,
+            grant: decision.grant()?,
+            cpu_ceiling: decision.cpu_ceiling.try_map(MilliCpu::from_cores)?,
+            beyond: decision.beyond,
+            expected_run: decision.expected_run,
+            look_after: decision.look_after,
             held_back: MilliCpu::ZERO,
             amendments: Vec::new(),
-            why: wish.why,
+            why: decision.why,
         })
     }
 
@@ -145,7 +145,7 @@ pub struct PlanNotes {
 impl CallPlan {
     #[inline(always)]
     fn new(
-        wish: &CallDecision,
+        decision: &CallDecision,
         grant: Allocation,
         cpu_ceiling: CpuCeiling,
         reservation: Allocation,
@@ -155,12 +155,12 @@ impl CallPlan {
             grant,
             least: grant.min(reservation),
             cpu_ceiling,
-            beyond: wish.beyond,
-            expected_run: wish.expected_run,
-            look_after: wish.look_after,
+            beyond: decision.beyond,
+            expected_run: decision.expected_run,
+            look_after: decision.look_after,
             held_back: MilliCpu::ZERO,
-            wanted: wish.size(),
-            why: wish.why,
+            wanted: decision.size(),
+            why: decision.why,
             notes,
         }
     }
@@ -233,8 +233,8 @@ impl CallPlan {
     }
 
     /// The same plan with the decision of a second policy beside it, for the record only.
-    pub fn with_shadow(mut self, wish: &CallDecision) -> Self {
-        self.notes.get_or_insert_default().shadow = Some(wish.size());
+    pub fn with_shadow(mut self, decision: &CallDecision) -> Self {
+        self.notes.get_or_insert_default().shadow = Some(decision.size());
         self
     }
 
@@ -262,41 +262,41 @@ impl CallSafeguardChain {
         Self { rules }
     }
 
-    /// Turns a wish for a call's start into a plan, or refuses it if a number in it is nonsense.
+    /// Turns a decision for a call's start into a plan, or refuses it if a number in it is nonsense.
     #[inline(always)]
     pub fn at_dispatch(
         &mut self,
         call: &CallView,
-        wish: &CallDecision,
+        decision: &CallDecision,
     ) -> Result<CallPlan, Nonsense> {
         if !self.rules.is_empty() {
-            return self.review(call, wish);
+            return self.review(call, decision);
         }
-        let grant = wish.grant()?;
-        let is_usual = wish.cpu_ceiling.is_at_grant() & call.capabilities.cpu_ceiling;
+        let grant = decision.grant()?;
+        let is_usual = decision.cpu_ceiling.is_at_grant() & call.capabilities.cpu_ceiling;
         if grant != within(grant, call.ceiling) || !is_usual {
-            return self.review(call, wish);
+            return self.review(call, decision);
         }
-        Ok(CallPlan::new(wish, grant, CpuCeiling::AtGrant, call.reservation, None))
+        Ok(CallPlan::new(decision, grant, CpuCeiling::AtGrant, call.reservation, None))
     }
 
-    /// The plan of a call that is to get what its user reserves: [`Self::at_dispatch`] of that wish,
+    /// The plan of a call that is to get what its user reserves: [`Self::at_dispatch`] of that decision,
     /// without the way through real numbers and back.
     #[inline(always)]
     pub fn as_reserved(&mut self, call: &CallView) -> CallPlan {
-        let wish = CallDecision::exactly(call.reservation, "the user's size");
+        let decision = CallDecision::exactly(call.reservation, "the user's size");
         let is_usual = self.rules.is_empty() & call.capabilities.cpu_ceiling;
         if is_usual && call.reservation == within(call.reservation, call.ceiling) {
             let (grant, ceiling) = (call.reservation, CpuCeiling::AtGrant);
-            return CallPlan::new(&wish, grant, ceiling, call.reservation, None);
+            return CallPlan::new(&decision, grant, ceiling, call.reservation, None);
         }
-        self.review(call, &wish).expect("a reservation is an amount")
+        self.review(call, &decision).expect("a reservation is an amount")
     }
 
-    /// Apart: most wishes are reviewed by nobody and need no proposal.
+    /// Apart: most decisions are reviewed by nobody and need no proposal.
     #[inline(never)]
-    fn review(&mut self, call: &CallView, wish: &CallDecision) -> Result<CallPlan, Nonsense> {
-        let mut proposal = Proposal::from_wish(call.function, wish)?;
+    fn review(&mut self, call: &CallView, decision: &CallDecision) -> Result<CallPlan, Nonsense> {
+        let mut proposal = Proposal::from_decision(call.function, decision)?;
         for rule in &mut self.rules {
             rule.at_dispatch(call, &mut proposal);
         }
@@ -306,16 +306,16 @@ impl CallSafeguardChain {
             capabilities: call.capabilities,
             in_force: None,
         };
-        Ok(permit(proposal, wish, limits))
+        Ok(permit(proposal, decision, limits))
     }
 
-    /// Turns a wish for a running call into a plan, or refuses it if a number in it is nonsense.
+    /// Turns a decision for a running call into a plan, or refuses it if a number in it is nonsense.
     pub fn while_running(
         &mut self,
         running: &RunningCall,
-        wish: &CallDecision,
+        decision: &CallDecision,
     ) -> Result<CallPlan, Nonsense> {
-        let mut proposal = Proposal::from_wish(running.function, wish)?;
+        let mut proposal = Proposal::from_decision(running.function, decision)?;
         for rule in &mut self.rules {
             rule.while_running(running, &mut proposal);
         }
@@ -325,7 +325,7 @@ impl CallSafeguardChain {
             capabilities: running.capabilities,
             in_force: Some(running.grant),
         };
-        Ok(permit(proposal, wish, limits))
+        Ok(permit(proposal, decision, limits))
     }
 
     /// Whether there is no rule but the last, which looks at nothing but the decision.
@@ -391,7 +391,7 @@ fn cut_to_platform(proposal: &mut Proposal, limits: &Limits) {
 }
 
 /// The last word of every chain.
-fn permit(mut proposal: Proposal, wish: &CallDecision, limits: Limits) -> CallPlan {
+fn permit(mut proposal: Proposal, decision: &CallDecision, limits: Limits) -> CallPlan {
     const RULE: &str = "ceiling";
     let Allocation { cpu, memory } = within(proposal.grant, limits.ceiling);
     proposal.amend_cpu(RULE, cpu, "one call gets at least 1m and at most the ceiling");
@@ -413,7 +413,7 @@ fn permit(mut proposal: Proposal, wish: &CallDecision, limits: Limits) -> CallPl
     } else {
         Some(Box::new(PlanNotes { amendments, ..PlanNotes::default() }))
     };
-    let plan = CallPlan::new(wish, grant, cpu_ceiling, limits.reservation, notes);
+    let plan = CallPlan::new(decision, grant, cpu_ceiling, limits.reservation, notes);
     CallPlan { beyond, expected_run, look_after, held_back, why, ..plan }
 }
 
@@ -442,8 +442,8 @@ mod tests {
     #[test]
     fn a_wish_above_the_ceiling_is_cut_and_noted() {
         let mut chain = CallSafeguardChain::default();
-        let wish = CallDecision::exactly(Allocation::new(12_000, 0), "too much");
-        let plan = chain.at_dispatch(&call(), &wish).unwrap();
+        let decision = CallDecision::exactly(Allocation::new(12_000, 0), "too much");
+        let plan = chain.at_dispatch(&call(), &decision).unwrap();
         assert_eq!(plan.grant(), Allocation::new(8000, 1));
         assert_eq!(plan.least(), Allocation::new(1000, 1));
         assert_eq!(plan.amendments().len(), 2);
@@ -454,9 +454,9 @@ mod tests {
     fn a_reservation_becomes_the_same_plan_on_the_short_way() {
         for reservation in [Allocation::new(1000, 256), Allocation::new(9000, 0)] {
             let call = CallView { reservation, ..call() };
-            let wish = CallDecision::exactly(reservation, "the user's size");
+            let decision = CallDecision::exactly(reservation, "the user's size");
             let mut chain = CallSafeguardChain::default();
-            assert_eq!(chain.as_reserved(&call), chain.at_dispatch(&call, &wish).unwrap());
+            assert_eq!(chain.as_reserved(&call), chain.at_dispatch(&call, &decision).unwrap());
         }
     }
 
@@ -465,10 +465,10 @@ mod tests {
         let mut chain = CallSafeguardChain::default();
         for cpu_cores in [f64::NAN, -1.0, f64::INFINITY] {
             let usual = CallDecision::exactly(Allocation::new(1, 1), "nonsense");
-            let wish = CallDecision { cpu_cores, ..usual.clone() };
-            assert!(chain.at_dispatch(&call(), &wish).is_err());
-            let wish = CallDecision { cpu_ceiling: CpuCeiling::At(cpu_cores), ..usual };
-            assert!(chain.at_dispatch(&call(), &wish).is_err());
+            let decision = CallDecision { cpu_cores, ..usual.clone() };
+            assert!(chain.at_dispatch(&call(), &decision).is_err());
+            let decision = CallDecision { cpu_ceiling: CpuCeiling::At(cpu_cores), ..usual };
+            assert!(chain.at_dispatch(&call(), &decision).is_err());
         }
     }
 
@@ -491,8 +491,8 @@ mod tests {
         for (capabilities, asked, granted, notes) in table {
             let call = CallView { capabilities, ..call() };
             let usual = CallDecision::exactly(call.reservation, "ceiling");
-            let wish = CallDecision { cpu_ceiling: asked, ..usual };
-            let plan = CallSafeguardChain::default().at_dispatch(&call, &wish).unwrap();
+            let decision = CallDecision { cpu_ceiling: asked, ..usual };
+            let plan = CallSafeguardChain::default().at_dispatch(&call, &decision).unwrap();
             assert_eq!(plan.cpu_ceiling(), granted, "{asked:?} where {capabilities:?}");
             assert_eq!(plan.amendments().len(), notes);
             if let [amendment] = plan.amendments() {

@@ -10,9 +10,9 @@
 //! The picture is walked at two decision points. Per **tick** a [`Policy`] sees an [`Observation`] of all
 //! functions and answers with a [`Decision`]; the [`SafeguardChain`] turns it into a [`Plan`], which a
 //! [`Platform`] carries out. Per **call** a [`CallPolicy`] sees one call at its dispatch and while it
-//! runs; the [`CallSafeguardChain`] turns its wish into a [`CallPlan`].
+//! runs; the [`CallSafeguardChain`] turns its decision into a [`CallPlan`].
 //!
-//! Wishes are plain numbers, because a learned policy can wish for anything, NaN included. Plans are
+//! Decisions are plain numbers, because a learned policy can return anything, NaN included. Plans are
 //! typed, bounded, and can be made by the chains alone.
 
 pub mod call;

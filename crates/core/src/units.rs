@@ -27,11 +27,11 @@ pub struct Mebibytes(u32);
 #[serde(transparent)]
 pub struct Instances(u32);
 
-/// A wish that is not a quantity: NaN, negative, or too large for the unit.
+/// A number that is not a quantity: NaN, negative, or too large for the unit.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{value} is not an amount of {unit}; allowed is 0 to {max}")]
 pub struct Nonsense {
-    /// What was wished for.
+    /// What was asked for.
     pub value: f64,
     /// The unit it was meant in.
     pub unit: &'static str,
@@ -39,7 +39,7 @@ pub struct Nonsense {
     pub max: f64,
 }
 
-/// `value` as an integer amount, rounded up: a wish for 0.3 MiB must not become nothing.
+/// `value` as an integer amount, rounded up: a decision for 0.3 MiB must not become 0.
 ///
 /// An amount that went through floating point comes back as itself: 1.001 cores times 1000 is a hair
 /// more or less than 1001, and a hair is not a thousandth of a core.

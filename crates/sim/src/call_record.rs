@@ -7,7 +7,7 @@ use windfall_core::{
 
 use crate::function::Waiting;
 
-/// Begins the story of an attempt that holds `grant` from now on, over one that has been told; everything
+/// Starts the record of an attempt that holds `grant` from now on, in place of one that was reported; everything
 /// else is still to happen. Field by field, where it lies: a story that is written elsewhere and then moved
 /// costs a call a tenth of its time.
 #[inline(always)]

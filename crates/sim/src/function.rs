@@ -58,7 +58,7 @@ pub(crate) struct Function {
     pub(crate) concurrency: u32,
     pub(crate) keep_alive: Duration,
     /// Instances that a tick has asked for.
-    pub(crate) wished: Option<u32>,
+    pub(crate) target_instances: Option<u32>,
     /// What its longest idle instance is worth to whoever looks for room; least goes first.
     pub(crate) worth: Worth,
     pub(crate) cold_start: ColdStart,
@@ -81,7 +81,7 @@ pub(crate) struct Function {
     /// The plan of the size that the instances have not got yet.
     pub(crate) resized_by: Option<PlanId>,
     pub(crate) window: Window,
-    /// Changes of the number of calls in the system since the last observation, if they are told.
+    /// Changes of the number of calls in the system since the last observation, if observations list them.
     pub(crate) presence: Vec<PresenceStep>,
     presence_at: Timestamp,
 }
@@ -95,7 +95,7 @@ impl Function {
             begun_with: profile.reservation.cpu.min(settings.ceiling.cpu),
             concurrency: settings.concurrency,
             keep_alive: settings.keep_alive,
-            wished: None,
+            target_instances: None,
             worth: Worth::default(),
             cold_start: profile.cold_start,
             home,

@@ -194,7 +194,7 @@ impl Simulator<'_> {
     fn kept(&self, function: u32) -> u32 {
         let state = &self.functions[function as usize];
         let busy = state.ready - state.idle.len();
-        state.wished.unwrap_or(0).saturating_sub(busy + state.starting)
+        state.target_instances.unwrap_or(0).saturating_sub(busy + state.starting)
     }
 
     fn stop_expired(&mut self, function: u32) {
@@ -213,17 +213,19 @@ impl Simulator<'_> {
         }
     }
 
-    /// Brings the number of instances to what a tick wishes.
+    /// Brings the number of instances to the target of the last tick.
     pub(crate) fn follow_wish(&mut self, function: u32) {
-        let Some(wished) = self.functions[function as usize].wished else { return };
+        let Some(target_instances) = self.functions[function as usize].target_instances else {
+            return;
+        };
         let present = |state: &crate::function::Function| state.ready + state.starting;
-        while present(&self.functions[function as usize]) < wished {
+        while present(&self.functions[function as usize]) < target_instances {
             if !self.start_without_call(function, false) {
                 break;
             }
         }
         if self.settings.scale_out == ScaleOut::OnTick {
-            while present(&self.functions[function as usize]) > wished {
+            while present(&self.functions[function as usize]) > target_instances {
                 let Some(longest) = self.functions[function as usize].idle.first(&self.instances)
                 else {
                     break;

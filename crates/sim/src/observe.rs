@@ -168,7 +168,7 @@ impl Simulator<'_> {
             state.worth = worth;
         }
         if let Setting::Set(count) = instances {
-            state.wished = Some(count.get());
+            state.target_instances = Some(count.get());
         }
         if target.is_resize() || target.concurrency != Setting::Keep {
             self.resize_function(plan, target);

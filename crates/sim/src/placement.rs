@@ -95,8 +95,8 @@ impl Simulator<'_> {
         None
     }
 
-    /// The least loaded of the nodes with an idle instance, else of all. Less than it was wished and at once is
-    /// better than all of it after a cold start: a call that would like 8 cores starts on the 4 that its user
+    /// The least loaded of the nodes with an idle instance, else of all. A smaller grant now is
+    /// better than the whole grant after a cold start: a call that would like 8 cores starts on the 4 that its user
     /// reserves where an instance is warm.
     fn warm_first(&self, function: u32, grant: Allocation, least: Allocation) -> Option<Place> {
         let idle = &self.functions[function as usize].idle;

@@ -149,7 +149,7 @@ impl<'a> Simulator<'a> {
                 Function::new(profile, &self.settings, home)
             })
             .collect();
-        // Who reserves more than a node can give, or nothing, is told so in a plan.
+        // A reservation of nothing, or of more than a node has, needs a plan that says so.
         let is_usual = |function: &Function| {
             let Function { reservation, .. } = *function;
             reservation.fits(self.settings.ceiling) && Allocation::new(1, 1).fits(reservation)
@@ -192,7 +192,7 @@ impl<'a> Simulator<'a> {
         self.events
     }
 
-    /// Who is told what happens.
+    /// The sink that receives every record.
     pub fn sink(&mut self) -> &mut (dyn TelemetrySink + 'a) {
         self.sink.as_mut()
     }
@@ -227,7 +227,7 @@ impl<'a> Simulator<'a> {
         while self.run_some(u64::MAX) {}
     }
 
-    /// Handles up to `most` events; false when the last call has ended and everything was told. Nothing is
+    /// Handles up to `most` events; false when the last call has ended and everything was reported. Nothing is
     /// counted for observations any more: this is for runs without ticks.
     pub fn run_some(&mut self, most: u64) -> bool {
         self.is_observed = false;

@@ -80,7 +80,7 @@ pub(crate) fn at(seconds: f64, function: u32, demand: CallDemand) -> Arrival {
 /// What a look answers: the new grant and when to look again.
 pub(crate) type OnLook = Box<dyn FnMut(&RunningCall) -> (Allocation, Option<Duration>) + Send>;
 
-/// A control that grants what it is told to.
+/// A control that grants what the test sets.
 pub(crate) struct Scripted {
     /// The grant at dispatch; the reservation if nothing is said.
     pub(crate) grant: Option<Allocation>,
@@ -110,9 +110,9 @@ impl Default for Scripted {
 impl CallControl for Scripted {
     fn size(&mut self, call: &CallView) -> CallPlan {
         let grant = self.grant.unwrap_or(call.reservation);
-        let mut wish = CallDecision::exactly(grant, "script");
-        wish.look_after = self.look_after;
-        CallSafeguardChain::default().at_dispatch(call, &wish).expect("an allocation")
+        let mut decision = CallDecision::exactly(grant, "script");
+        decision.look_after = self.look_after;
+        CallSafeguardChain::default().at_dispatch(call, &decision).expect("an allocation")
     }
 
     fn start(&mut self, _: &CallView, plan: &CallPlan, _: NodeId, room: Allocation) -> Start {
