@@ -10,7 +10,7 @@ use windfall_core::{
 };
 
 use crate::comparison::number::{plural, short};
-use crate::journal::tick::WishedTarget;
+use crate::journal::tick::JournalTarget;
 use crate::journal::{Entry, JournalError, JournalReader, TickEntry};
 use crate::metrics::VIOLATION_FACTOR;
 
@@ -179,7 +179,7 @@ fn tick_story(number: u64, tick: &TickEntry) -> String {
         tick.decision.reason
     );
     for target in &tick.decision.targets {
-        tell!(text, "         function {}: {}", target.function.0, wished(target));
+        tell!(text, "         function {}: {}", target.function.0, proposed(target));
     }
     push_amendments(&mut text, &tick.plan.amendments);
     for target in &tick.plan.targets {
@@ -220,7 +220,7 @@ fn push_settled(text: &mut String, settled: &[Settled]) {
     }
 }
 
-fn wished(target: &WishedTarget) -> String {
+fn proposed(target: &JournalTarget) -> String {
     let mut parts = Vec::new();
     let number = |setting: Setting<Option<f64>>| {
         setting.value().map(|value| value.map_or("not a number".to_owned(), short))

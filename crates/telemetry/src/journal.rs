@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The same run gives the same bytes: nothing in it comes from a clock. Numbers that are not finite,
-//! which a learned policy may well wish for, are written as `null`.
+//! which a learned policy may return, are written as `null`.
 
 pub mod reader;
 pub mod tick;

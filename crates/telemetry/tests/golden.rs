@@ -12,7 +12,7 @@ use windfall_core::{
 };
 use windfall_telemetry::explain::Answer;
 use windfall_telemetry::journal::TickEntry;
-use windfall_telemetry::journal::tick::{Allowed, AllowedTarget, Wish, WishedTarget};
+use windfall_telemetry::journal::tick::{Allowed, AllowedTarget, JournalDecision, JournalTarget};
 use windfall_telemetry::{Comparison, RunSummary};
 
 fn assert_golden(name: &str, text: &str) {
@@ -143,12 +143,12 @@ fn view(function: u32) -> FunctionView {
 
 #[test]
 fn golden_story_of_a_tick() {
-    let wish = |function, cores| WishedTarget {
+    let target = |function, cores| JournalTarget {
         function: FunctionId(function),
         cpu_cores: Setting::Set(cores),
-        ..WishedTarget::default()
+        ..JournalTarget::default()
     };
-    let instances = WishedTarget { instances: Setting::Set(Some(3.4)), ..wish(0, Some(0.5)) };
+    let instances = JournalTarget { instances: Setting::Set(Some(3.4)), ..target(0, Some(0.5)) };
     let tick = TickEntry {
         observation: Observation {
             now: Timestamp::from_secs(812),
@@ -172,12 +172,12 @@ fn golden_story_of_a_tick() {
                 },
             }],
         },
-        decision: Wish {
-            targets: vec![instances, wish(1, None)],
+        decision: JournalDecision {
+            targets: vec![instances, target(1, None)],
             reason: "p95 of the last hour".to_owned(),
         },
         decided_by: DecidedBy::Fallback(
-            "the policy wished for something that is not a number".to_owned(),
+            "the policy returned something that is not a number".to_owned(),
         ),
         plan: Allowed {
             id: PlanId(82),

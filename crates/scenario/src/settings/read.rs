@@ -295,8 +295,8 @@ fn policies(top: &mut Table<'_, '_>, text: &str, scenario: &mut Scenario, proble
                 scenario.policy_settings.insert(name, table.cloned().unwrap_or_default());
             }
             Err(error) => {
-                let told = error.message().replace('\n', " ");
-                problems.add(Some(line), format!("policies.{name}: {told}"));
+                let message = error.message().replace('\n', " ");
+                problems.add(Some(line), format!("policies.{name}: {message}"));
             }
         }
     }
@@ -323,7 +323,7 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
         let shadow = scenario.shadow.as_deref().unwrap_or_default();
         problems.add(
             None,
-            format!("{shadow} cannot be a shadow: it needs the future, which is not told"),
+            format!("{shadow} cannot be a shadow: it needs foresight, which a shadow does not get"),
         );
     }
     for file in asked().filter(|name| is_checkpoint(name)) {

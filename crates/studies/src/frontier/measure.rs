@@ -5,7 +5,7 @@ use windfall_core::{
 };
 use windfall_telemetry::metrics::SLOWDOWN_FLOOR;
 
-/// A call is slow if its bounded slowdown is above this: it felt a cold start or a queue.
+/// A call is slow if its bounded slowdown is above this: a cold start or a queue delayed it.
 pub const SLOW: f64 = 1.1;
 
 /// What one function contributes to a point.

@@ -49,8 +49,8 @@ fn the_first_call_has_one_candidate_the_users_size() {
     let mut policy = policy();
     let (seen, ..) = policy.candidates(&call(0));
     assert_eq!(seen.count_allowed(), 1);
-    let wish = policy.size(&call(0)).unwrap();
-    assert_eq!((wish.cpu_cores, wish.memory_mib), (4.0, 512.0));
+    let decision = policy.size(&call(0)).unwrap();
+    assert_eq!((decision.cpu_cores, decision.memory_mib), (4.0, 512.0));
 }
 
 #[test]

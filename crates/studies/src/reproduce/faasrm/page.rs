@@ -114,7 +114,7 @@ fn met(published: &Reproduction, origin: Origin) -> String {
 fn learned(published: &Reproduction) -> String {
     let added = &published.added;
     let verdict = if added.rfet.abs() < 0.0015 && added.p98_s.abs() <= 1.0 {
-        "nothing that can be told from zero"
+        "nothing that differs from zero"
     } else if added.rfet > 0.0 {
         "a little"
     } else {
