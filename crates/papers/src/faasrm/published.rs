@@ -89,14 +89,14 @@ impl Reproduction {
     }
 }
 
-/// Replays `sample` with every policy, random ones once per seed, and trains an agent for each seed. `told`
+/// Replays `sample` with every policy, random ones once per seed, and trains an agent for each seed. `progress`
 /// hears of every episode.
 pub fn reproduce(
     sample: &[SampledFunction],
     seeds: &[u64],
     training: &TrainingSettings,
     workers: &Workers,
-    told: &mut dyn FnMut(&Episode),
+    progress: &mut dyn FnMut(&Episode),
 ) -> Reproduction {
     let calls = Calls::new(sample, Quirks::FAITHFUL.ideal_memory_capped);
     let play = |sizer: &mut dyn Sizer| replay(&calls, &Quirks::FAITHFUL, sizer);
@@ -107,7 +107,7 @@ pub fn reproduce(
     let mut learned = Vec::new();
     for seed in seeds {
         let from = Seed::new(*seed);
-        let Training { agent, curve } = train(sample, training, from, workers, told);
+        let Training { agent, curve } = train(sample, training, from, workers, progress);
         learned.push(play(&mut PaperAgent::new(agent, from)));
         curves.push((*seed, curve));
     }

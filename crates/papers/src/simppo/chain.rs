@@ -10,7 +10,7 @@
 //!   split: the o_k (fortieths of the whole) with the fewest cores together
 //! ```
 //!
-//! Ours works from estimates (`chain::estimates`) and corrects the objective it plans for by what callers felt end to
+//! Ours works from estimates (`chain::estimates`) and corrects the objective it plans for by the latency of callers end to
 //! end. The oracle split has the true law and the true rate of the coming quarter of a minute. Sums of stage p99s
 //! are above the p99 of sums, so both begin on the safe side.
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use windfall_core::{Decision, Duration, Seed};
 use windfall_gym::classic::target_of;
 use windfall_gym::meter::quantile;
-use windfall_gym::moves::Wish;
+use windfall_gym::moves::Deployment;
 use windfall_gym::pattern::{Pattern, Patterns};
 use windfall_gym::profile::{ServiceProfile, TWELVE};
 use windfall_gym::{FunctionSetup, Split, World, WorldSettings};
@@ -187,8 +187,8 @@ fn run(
         planner.observe(&world);
         let mut decision = Decision::default();
         for (stage, (instances, cpu)) in planner.staffs(&world).into_iter().enumerate() {
-            let memory = world.wish(stage).memory;
-            decision.targets.push(target_of(stage, Wish { instances, cpu, memory }));
+            let memory = world.deployment(stage).memory;
+            decision.targets.push(target_of(stage, Deployment { instances, cpu, memory }));
         }
         world.act(&decision);
     }

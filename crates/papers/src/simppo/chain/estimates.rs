@@ -1,5 +1,5 @@
-//! What our split knows without being told: laws from means, demand from the first stage's counts, and how far
-//! both can be trusted from what callers felt end to end.
+//! What our split estimates by itself: laws from means, demand from the first stage's counts, and how far
+//! both can be trusted, from the latency of callers end to end.
 
 use windfall_core::FunctionView;
 
