@@ -11,6 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::nearest_neighbour;
 
 /// Populations that are drawn.
 const DRAWS: u64 = 1000;
@@ -62,9 +63,8 @@ impl FunctionRatio {
             })
             .collect();
         ratios.sort_by(f64::total_cmp);
-        let at = |share: f64| ratios[((ratios.len() - 1) as f64 * share).round() as usize];
-        let has_drawn = !ratios.is_empty();
-        has_drawn.then(|| Self { ratio, low: at(0.025), high: at(0.975), functions: called.len() })
+        let (low, high) = (nearest_neighbour(&ratios, 0.025)?, nearest_neighbour(&ratios, 0.975)?);
+        Some(Self { ratio, low, high, functions: called.len() })
     }
 }
 
