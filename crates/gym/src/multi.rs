@@ -13,6 +13,7 @@ use crate::profile::TWELVE;
 use crate::reward::{Paid, RewardSettings};
 use crate::scaling::{change, target_of};
 use crate::traffic::FunctionSetup;
+use crate::world::Rates;
 use crate::world::{World, WorldSettings};
 
 /// Name and version.
@@ -151,7 +152,7 @@ impl MultiScaling {
         }
         let (earned, deployment) = (self.world.earned(agent), self.world.deployment(agent));
         let range = self.world.settings().range;
-        let (rate, before) = self.world.rates(agent);
+        let Rates { now: rate, before } = self.world.rates(agent);
         let values = [
             earned.preserved,
             earned.cpu_utilisation,
@@ -313,7 +314,7 @@ mod tests {
         let mut rates = 0.0;
         for _ in 0..60 {
             env.step(&[Some(0); 3]);
-            rates += env.world().rates(1).0;
+            rates += env.world().rates(1).now;
         }
         assert_eq!(env.world().standing(1), 2);
         assert!(rates > 0.0, "calls come again");

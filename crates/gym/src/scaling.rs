@@ -15,6 +15,7 @@ use crate::pattern::Patterns;
 use crate::profile::TWELVE;
 use crate::reward::{Paid, RewardSettings};
 use crate::traffic::FunctionSetup;
+use crate::world::Rates;
 use crate::world::{World, WorldSettings};
 
 /// Name and version.
@@ -126,7 +127,7 @@ impl Scaling {
         let own = f64::from(deployment.instances * deployment.cpu);
         let others: u32 =
             (1..world.count()).map(|i| world.deployment(i)).map(|w| w.instances * w.cpu).sum();
-        let (rate, before) = world.rates(0);
+        let Rates { now: rate, before } = world.rates(0);
         let values = [
             earned.cpu_utilisation,
             earned.preserved,

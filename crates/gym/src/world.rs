@@ -24,6 +24,15 @@ use crate::profile::ServiceProfile;
 use crate::reward::Earned;
 use crate::traffic::{FunctionSetup, Shared, Traffic};
 
+/// Calls per second of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// In the last tick.
+    pub now: f64,
+    /// In the tick before it.
+    pub before: f64,
+}
+
 /// What a world is like.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorldSettings {
@@ -119,7 +128,7 @@ pub struct World {
     /// Which way the number of instances went in the last tick: -1, 0 or 1.
     turned: Vec<i32>,
     is_reversal: Vec<bool>,
-    rates: Vec<(f64, f64)>,
+    rates: Vec<Rates>,
     memory_peaks: Vec<f64>,
     /// The most memory that a call of each function was seen with.
     memory_highest: Vec<f64>,
@@ -153,7 +162,7 @@ impl World {
             deployments,
             turned: vec![0; count],
             is_reversal: vec![false; count],
-            rates: vec![(0.0, 0.0); count],
+            rates: vec![Rates::default(); count],
             memory_peaks: vec![0.0; count],
             memory_highest: vec![0.0; count],
             core_seconds: vec![0.0; count],
@@ -229,7 +238,7 @@ impl World {
         for (index, view) in self.seen.functions.iter().enumerate() {
             self.service_level[index] = board.meter.take(index, self.seen.now);
             let rate = if window > 0.0 { f64::from(view.arrivals) / window } else { 0.0 };
-            self.rates[index] = (rate, self.rates[index].0);
+            self.rates[index] = Rates { now: rate, before: self.rates[index].now };
             if view.memory_peak_mib > 0.0 {
                 self.memory_peaks[index] = view.memory_peak_mib;
                 self.memory_highest[index] = self.memory_highest[index].max(view.memory_peak_mib);
@@ -269,8 +278,8 @@ impl World {
         self.turned[function]
     }
 
-    /// Calls per second of `function` in the last tick and in the one before.
-    pub fn rates(&self, function: usize) -> (f64, f64) {
+    /// How often `function` was called lately.
+    pub fn rates(&self, function: usize) -> Rates {
         self.rates[function]
     }
 

@@ -182,9 +182,8 @@ impl WindfallSizing {
         }
     }
 
-    /// Estimates the peak that the call would have had with enough CPU, in cores, and the share of its run that
-    /// it lost at its first size.
-    fn read_cpu(&self, outcome: &CallOutcome, watched: Option<&WatchedCall>) -> (f64, f64) {
+    /// What a finished call says about its CPU.
+    fn read_cpu(&self, outcome: &CallOutcome, watched: Option<&WatchedCall>) -> CpuReading {
         let run = outcome.run().as_secs_f64().max(1e-9);
         let peak = outcome.cpu_peak_cores;
         let sampled = watched.map_or(0.0, |call| call.throttled);
@@ -201,8 +200,16 @@ impl WindfallSizing {
         };
         let missed = (1.0 - first / need.max(1e-9)).max(0.0);
         let below_user = first < outcome.reservation.cpu.cores();
-        (need, if below_user { throttled * missed / run } else { 0.0 })
+        CpuReading { need, lost: if below_user { throttled * missed / run } else { 0.0 } }
     }
+}
+
+/// CPU of a finished call.
+struct CpuReading {
+    /// The peak that it would have had with enough CPU, in cores.
+    need: f64,
+    /// The share of its run that it lost at its first size.
+    lost: f64,
 }
 
 /// Predicted needs of a call.
@@ -274,7 +281,7 @@ impl CallPolicy for WindfallSizing {
             return;
         }
         let x = self.visible(outcome.input);
-        let (cpu, lost) = self.read_cpu(outcome, watched.as_ref());
+        let CpuReading { need: cpu, lost } = self.read_cpu(outcome, watched.as_ref());
         let memory = outcome.memory_peak_mib;
         let known = self.function(outcome.function);
         let age = known.finished;

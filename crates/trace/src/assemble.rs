@@ -160,7 +160,7 @@ pub(crate) fn open_huawei(
     }
     let facts = not_empty(facts, &name)?;
     let is_gusty = options.placement == Placement::Gusty;
-    let calls_at_once = options.calls_at_once.map(|(low, high)| Span::new(low, high));
+    let calls_at_once = options.calls_at_once.map(|range| Span::new(range.low, range.high));
     let drawing = Drawing { is_gusty, calls_at_once, caps: options.caps };
     let rates = BinRates::new(rates, totals, minutes, window, drawing);
     let memory = median_memory(&facts);

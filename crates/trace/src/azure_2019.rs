@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use windfall_core::Trigger;
+use windfall_core::statistics::Interval;
 
 use crate::demand_model::FunctionFacts;
 use crate::error::{TraceError, shortened};
@@ -119,20 +120,30 @@ pub fn read_invocations(reader: impl Read, file: &str) -> Result<Invocations, Tr
 /// Reads a duration table: milliseconds.
 pub fn read_durations(reader: impl Read, file: &str) -> Result<PercentileTable, TraceError> {
     let limits = &demand().duration;
-    read_percentiles(reader, file, &DURATION_COLUMNS, (limits.low_ms, limits.high_ms))
+    read_percentiles(
+        reader,
+        file,
+        &DURATION_COLUMNS,
+        Interval { low: limits.low_ms, high: limits.high_ms },
+    )
 }
 
 /// Reads a memory table: megabytes, taken for MiB, per function or per application.
 pub fn read_memory(reader: impl Read, file: &str) -> Result<PercentileTable, TraceError> {
     let limits = &demand().memory;
-    read_percentiles(reader, file, &MEMORY_COLUMNS, (limits.low_mib, limits.high_mib))
+    read_percentiles(
+        reader,
+        file,
+        &MEMORY_COLUMNS,
+        Interval { low: limits.low_mib, high: limits.high_mib },
+    )
 }
 
 fn read_percentiles(
     reader: impl Read,
     file: &str,
     wanted: &[(f64, &str)],
-    (low, high): (f64, f64),
+    allowed: Interval,
 ) -> Result<PercentileTable, TraceError> {
     let mut table = Table::open(reader, file)?;
     let names = KeyColumns::find(&table)?;
@@ -148,7 +159,7 @@ fn read_percentiles(
             points.push((probability, row.number(column)?));
         }
         let key = names.key(&row);
-        if rows.insert(key, Quantiles::new(points, low, high)).is_some() {
+        if rows.insert(key, Quantiles::new(points, allowed.low, allowed.high)).is_some() {
             let key = names.key(&row);
             let name = if names.function.is_some() { &key.function } else { &key.application };
             return Err(row.duplicate(name));

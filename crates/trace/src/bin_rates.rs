@@ -5,7 +5,7 @@ use windfall_core::{Duration, Seed};
 
 use crate::binned::{BinCount, Counts, Function};
 use crate::gusts::SLOT_NS;
-use crate::minute_counts::{Caps, limits_of};
+use crate::minute_counts::{CallLimit, Caps, limits_of};
 use crate::parameters::Span;
 
 const MINUTE_NS: u64 = 60_000_000_000;
@@ -40,7 +40,7 @@ pub(crate) struct BinRates {
     drawing: Drawing,
     /// Mean calls per minute of each function inside the window.
     rates: Vec<f64>,
-    limits: Vec<(f64, f64)>,
+    limits: Vec<CallLimit>,
 }
 
 impl BinRates {
@@ -91,7 +91,8 @@ impl Counts for BinRates {
         let per_minute = self.per_minute();
         let bin = ((self.window.0 + index / per_minute) / self.minutes) as usize;
         for (place, (function, draw)) in self.functions.iter().zip(draws).enumerate() {
-            let (share, most) = self.limits.get(place).copied().unwrap_or((1.0, f64::INFINITY));
+            let CallLimit { share, most_in_a_minute: most } =
+                self.limits.get(place).copied().unwrap_or(CallLimit::NONE);
             let mut rate = (f64::from(function.per_minute[bin]) * share).min(most);
             if self.drawing.is_gusty {
                 rate *=
@@ -109,7 +110,7 @@ impl Counts for BinRates {
         self.limits = match self.drawing.calls_at_once {
             Some(range) => {
                 let scales = self.scales(range, seed, draws).into_iter();
-                scales.map(|scale| (scale, f64::INFINITY)).collect()
+                scales.map(|share| CallLimit { share, ..CallLimit::NONE }).collect()
             }
             None => limits_of(self.drawing.caps, &self.rates, draws),
         };

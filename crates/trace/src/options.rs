@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::Interval;
 
 use windfall_core::seed::mix;
 
@@ -71,7 +72,7 @@ pub struct ReadOptions {
     /// How many calls of each function of a Huawei table run at once on average: drawn for every seed between these
     /// two, all ratios alike, instead of keeping a share of the requests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub calls_at_once: Option<(f64, f64)>,
+    pub calls_at_once: Option<Interval>,
     /// First minute and the one after the last, counted from the beginning of the trace.
     pub window_minutes: Option<(u32, u32)>,
     /// Only the first so many functions of the file.
@@ -167,7 +168,7 @@ impl ReadOptions {
     }
 
     fn check_calls_at_once(&self) -> Result<(), TraceError> {
-        let Some((low, high)) = self.calls_at_once else { return Ok(()) };
+        let Some(Interval { low, high }) = self.calls_at_once else { return Ok(()) };
         let setting = "calls_at_once";
         let value = format!("{low} to {high}").into();
         if !(low > 0.0 && low <= high && high <= 1e6) {

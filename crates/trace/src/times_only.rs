@@ -4,12 +4,13 @@
 //! 300 ms takes 300 ms beside nine others as alone, and an instance holds the median memory that was
 //! measured of its function, whatever its user reserved.
 
+use windfall_core::statistics::Interval;
 use windfall_core::{
     Arrival, CallDemand, Duration, FunctionProfile, Mebibytes, MilliCpu, Seed, Timestamp, Workload,
 };
 
 /// The least and the most that an instance holds, MiB.
-const INSTANCE_MIB: (f64, f64) = (32.0, 2048.0);
+const INSTANCE_MIB: Interval = Interval { low: 32.0, high: 2048.0 };
 
 /// The calls of another workload, stripped of what they need beside time.
 pub(crate) struct TimesOnly<W> {
@@ -34,7 +35,7 @@ impl<W: Workload> TimesOnly<W> {
         for (place, profile) in self.profiles.iter_mut().enumerate() {
             let reserved = profile.reservation.memory.mib();
             let known = self.memory_mib.get(place).copied().flatten().unwrap_or(reserved);
-            let held = known.clamp(INSTANCE_MIB.0, INSTANCE_MIB.1).round();
+            let held = known.clamp(INSTANCE_MIB.low, INSTANCE_MIB.high).round();
             profile.reservation.memory = Mebibytes::new(held as u32);
         }
     }

@@ -31,8 +31,17 @@ pub struct EnsembleSettings {
     pub limit_change: f64,
     /// w_Δm: price of another model.
     pub model_change: f64,
-    /// (d_m, M_m) of each model; the margin as a share of the limit.
-    pub models: Vec<(f64, f64)>,
+    /// The models to choose from.
+    pub models: Vec<ModelSettings>,
+}
+
+/// Knobs of one model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelSettings {
+    /// d_m: weight of the newest window.
+    pub decay: f64,
+    /// M_m: margin as a share of the limit.
+    pub margin: f64,
 }
 
 impl Default for EnsembleSettings {
@@ -40,7 +49,7 @@ impl Default for EnsembleSettings {
     fn default() -> Self {
         let decays = [0.02, 0.1, 0.5];
         let margins = [0.0, 0.1, 0.25];
-        let model = |decay: f64| margins.map(|margin| (decay, margin));
+        let model = |decay: f64| margins.map(|margin| ModelSettings { decay, margin });
         Self {
             decay: 0.1,
             overrun: 50.0,
@@ -78,9 +87,9 @@ impl Ensemble {
     /// One that has seen nothing.
     pub fn new(settings: EnsembleSettings, ladder: Ladder) -> Self {
         let zeros = vec![0.0; ladder.limits().len()];
-        let model = |(decay, margin): &(f64, f64)| Model {
-            decay: *decay,
-            margin: *margin,
+        let model = |&ModelSettings { decay, margin }: &ModelSettings| Model {
+            decay,
+            margin,
             above: zeros.clone(),
             below: zeros.clone(),
             rung: None,
@@ -126,7 +135,7 @@ impl Ensemble {
 impl Model {
     fn learn(&mut self, sorted: &[f64], ladder: &Ladder, settings: &EnsembleSettings) {
         for (rung, limit) in ladder.limits().iter().enumerate() {
-            let (above, below) = counts(sorted, *limit);
+            let Counts { above, below } = Counts::of(sorted, *limit);
             self.above[rung] = (1.0 - self.decay) * self.above[rung] + self.decay * above;
             self.below[rung] = (1.0 - self.decay) * self.below[rung] + self.decay * below;
         }
@@ -140,7 +149,7 @@ impl Model {
         let rung = least(priced).unwrap_or(0);
         let limit = ladder.limit(rung) * (1.0 + self.margin);
         let is_change = self.rung.is_some() && limit != self.limit;
-        let (above, below) = counts(sorted, limit);
+        let Counts { above, below } = Counts::of(sorted, limit);
         let now = settings.overrun * above
             + settings.underrun * below
             + if is_change { settings.limit_change } else { 0.0 };
@@ -150,11 +159,18 @@ impl Model {
     }
 }
 
-/// How many of the sorted samples lie above and below `limit`.
-fn counts(sorted: &[f64], limit: f64) -> (f64, f64) {
-    let below = sorted.partition_point(|sample| *sample < limit);
-    let not_above = sorted.partition_point(|sample| *sample <= limit);
-    ((sorted.len() - not_above) as f64, below as f64)
+/// How many samples lie on either side of a limit.
+struct Counts {
+    above: f64,
+    below: f64,
+}
+
+impl Counts {
+    fn of(sorted: &[f64], limit: f64) -> Self {
+        let below = sorted.partition_point(|sample| *sample < limit);
+        let not_above = sorted.partition_point(|sample| *sample <= limit);
+        Self { above: (sorted.len() - not_above) as f64, below: below as f64 }
+    }
 }
 
 /// The place of the least price, the first among equals.
@@ -168,9 +184,11 @@ mod tests {
 
     const SAMPLES: [f64; 10] = [1.0, 1.0, 1.0, 1.0, 4.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
+    /// Models as (decay, margin).
     fn ensemble(overrun: f64, models: &[(f64, f64)]) -> Ensemble {
-        let settings =
-            EnsembleSettings { overrun, models: models.to_vec(), ..EnsembleSettings::default() };
+        let models =
+            models.iter().map(|&(decay, margin)| ModelSettings { decay, margin }).collect();
+        let settings = EnsembleSettings { overrun, models, ..EnsembleSettings::default() };
         Ensemble::new(settings, Ladder::new(1.0, 2.0, 4))
     }
 

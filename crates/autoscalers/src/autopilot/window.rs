@@ -27,7 +27,12 @@ pub enum Statistic {
     /// The largest peak: memory of jobs that must not run out.
     Maximum,
     /// The larger of a percentile and a share of the largest peak: memory of the rest.
-    PercentileOrShareOfMaximum(f64, f64),
+    PercentileOrShareOfMaximum {
+        /// Which percentile, as a share.
+        percentile: f64,
+        /// Which share of the largest peak.
+        of_maximum: f64,
+    },
 }
 
 /// Knobs of the window recommender.
@@ -137,8 +142,8 @@ impl WindowRecommender {
             Statistic::Average => self.weighted_sum / self.weight,
             Statistic::Percentile(share) => self.percentile(share),
             Statistic::Maximum => maximum,
-            Statistic::PercentileOrShareOfMaximum(share, of_maximum) => {
-                self.percentile(share).max(of_maximum * maximum)
+            Statistic::PercentileOrShareOfMaximum { percentile, of_maximum } => {
+                self.percentile(percentile).max(of_maximum * maximum)
             }
         };
         let is_large = base >= self.settings.large;
@@ -195,7 +200,7 @@ mod tests {
     fn the_other_statistics() {
         assert!(near(recommender(Statistic::Average).observe(0, &BURSTY), 1.8 * 1.15));
         assert!(near(recommender(Statistic::Maximum).observe(0, &BURSTY), 9.9));
-        let either = Statistic::PercentileOrShareOfMaximum(0.4, 0.5);
+        let either = Statistic::PercentileOrShareOfMaximum { percentile: 0.4, of_maximum: 0.5 };
         assert!(near(recommender(either).observe(0, &BURSTY), 4.5 * 1.1));
     }
 

@@ -203,7 +203,7 @@ impl Reconciler {
         if burst == 0.0 {
             return MIN_ACTIVATORS as i32;
         }
-        let (_, total) = self.cluster.target_and_total(&self.revision);
+        let total = self.cluster.pod_target(&self.revision).total;
         let to_cover = f64::from(ready) * total + burst.max(0.0);
         (to_cover / self.cluster.activator_capacity).ceil().max(MIN_ACTIVATORS) as i32
     }

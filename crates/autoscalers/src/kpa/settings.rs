@@ -139,9 +139,18 @@ pub struct RevisionSettings {
     pub is_unreachable: bool,
 }
 
+/// How much of the metric one pod is meant for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PodTarget {
+    /// What it should have.
+    pub target: f64,
+    /// What it can take at most.
+    pub total: f64,
+}
+
 impl ClusterSettings {
     /// What one pod should have, and what it can take at most.
-    pub fn target_and_total(&self, revision: &RevisionSettings) -> (f64, f64) {
+    pub fn pod_target(&self, revision: &RevisionSettings) -> PodTarget {
         let limit = f64::from(revision.container_concurrency);
         let (mut total, default_utilization) = match revision.metric {
             // Upstream keeps a second utilisation for this metric that no key can change.
@@ -158,7 +167,7 @@ impl ClusterSettings {
         }
         let written = revision.target_utilization_percentage.map(|percent| percent / 100.0);
         let utilization = written.unwrap_or(default_utilization);
-        ((total * utilization).max(TARGET_MIN), total)
+        PodTarget { target: (total * utilization).max(TARGET_MIN), total }
     }
 
     /// The stable window of a revision.
@@ -203,7 +212,7 @@ impl ClusterSettings {
 
     /// What the decider of a revision is told.
     pub fn decider(&self, revision: &RevisionSettings) -> DeciderSettings {
-        let (target_value, total_value) = self.target_and_total(revision);
+        let PodTarget { target: target_value, total: total_value } = self.pod_target(revision);
         let threshold =
             revision.panic_threshold_percentage.unwrap_or(self.panic_threshold_percentage);
         let delay = revision.scale_down_delay_seconds.unwrap_or(self.scale_down_delay_seconds);
@@ -226,29 +235,29 @@ impl ClusterSettings {
 mod tests {
     use super::*;
 
-    fn close(a: (f64, f64), b: (f64, f64)) -> bool {
-        (a.0 - b.0).abs() < 1e-9 && (a.1 - b.1).abs() < 1e-9
+    fn is_close(found: PodTarget, target: f64, total: f64) -> bool {
+        (found.target - target).abs() < 1e-9 && (found.total - total).abs() < 1e-9
     }
 
     #[test]
     fn the_worked_targets() {
         let cluster = ClusterSettings::default();
         let unlimited = RevisionSettings::default();
-        assert!(close(cluster.target_and_total(&unlimited), (70.0, 100.0)));
+        assert!(is_close(cluster.pod_target(&unlimited), 70.0, 100.0));
         let limited = RevisionSettings {
             container_concurrency: 10,
             target: Some(30.0),
             ..RevisionSettings::default()
         };
-        assert!(close(cluster.target_and_total(&limited), (7.0, 10.0)));
+        assert!(is_close(cluster.pod_target(&limited), 7.0, 10.0));
         let rps = RevisionSettings { metric: Metric::Rps, ..limited };
-        assert!(close(cluster.target_and_total(&rps), (21.0, 30.0)));
+        assert!(is_close(cluster.pod_target(&rps), 21.0, 30.0));
         let tiny = RevisionSettings {
             target: Some(0.01),
             target_utilization_percentage: Some(1.0),
             ..RevisionSettings::default()
         };
-        assert_eq!(cluster.target_and_total(&tiny).0, TARGET_MIN);
+        assert_eq!(cluster.pod_target(&tiny).target, TARGET_MIN);
     }
 
     #[test]

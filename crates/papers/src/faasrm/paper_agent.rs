@@ -27,7 +27,7 @@ use super::simulator::{Choice, Seen, Sizer, replay};
 
 /// What the network is shown: nothing is normalised.
 fn candidates(seen: &Seen<'_>, range: &Range) -> Candidates {
-    let (cpu_peak, memory_peak) = seen.history.mean_peaks();
+    let peaks = seen.history.mean_peaks();
     let levels = std::array::from_fn(|level| level as f32 + 1.0);
     let numbers = [
         seen.in_flight as f64,
@@ -35,8 +35,8 @@ fn candidates(seen: &Seen<'_>, range: &Range) -> Candidates {
         seen.free_memory as f64,
         seen.history.mean_gap(),
         seen.history.rate(seen.second),
-        cpu_peak,
-        memory_peak,
+        peaks.cpu,
+        peaks.memory,
         seen.history.mean_seconds(),
         f64::from(seen.function.baseline()),
     ];

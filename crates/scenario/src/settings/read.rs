@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use toml::de::{DeTable, DeValue};
+use windfall_core::statistics::Interval;
 use windfall_core::{Allocation, Duration, Seed};
 use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
 use windfall_registry::{
@@ -134,7 +135,8 @@ fn read_options(
         huawei_scale: table
             .number("huawei_scale", 1e-9..=1000.0, problems)
             .unwrap_or(usual.huawei_scale),
-        calls_at_once: at_once.and_then(|ends| Some((*ends.first()?, *ends.get(1)?))),
+        calls_at_once: at_once
+            .and_then(|ends| Some(Interval { low: *ends.first()?, high: *ends.get(1)? })),
         window_minutes: window.and_then(|window| Some((*window.first()?, *window.get(1)?))),
         max_functions: table
             .whole("max_functions", 1..=1_000_000, problems)

@@ -1,5 +1,6 @@
 //! Published formats, read whole.
 
+use windfall_core::statistics::Interval;
 use windfall_core::{Arrival, MilliCpu, Seed, Timestamp, Trigger};
 use windfall_trace::{Caps, Fold, FoldBy, Needs, Placement, ReadOptions};
 
@@ -175,7 +176,10 @@ fn steady_requests(bins: u32) -> (tempfile::TempDir, std::path::PathBuf) {
 fn a_function_of_huawei_can_be_given_so_many_calls_at_once() {
     let (_directory, path) = steady_requests(12);
     for seed in 1..6 {
-        let options = ReadOptions { calls_at_once: Some((4.0, 8.0)), ..ReadOptions::default() };
+        let options = ReadOptions {
+            calls_at_once: Some(Interval { low: 4.0, high: 8.0 }),
+            ..ReadOptions::default()
+        };
         let mut workload = file(path.clone(), options).open(Seed::new(seed)).unwrap();
         let size = workload.functions()[0].reservation.cpu;
         let calls = all(&mut *workload);

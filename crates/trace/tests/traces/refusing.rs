@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use windfall_core::Seed;
+use windfall_core::statistics::Interval;
 use windfall_trace::{
     AzureLikeSettings, Caps, Placement, ReadOptions, Source, TraceError, azure_2019, azure_2021,
     huawei, native,
@@ -228,7 +229,7 @@ fn an_option_that_would_do_nothing_is_refused() {
     let placement = ReadOptions { placement: Placement::Bursty, ..usual() };
     let caps = ReadOptions { caps: Some(Caps::default()), ..usual() };
     let scale = ReadOptions { huawei_scale: 0.5, ..usual() };
-    let at_once = ReadOptions { calls_at_once: Some((1.0, 2.0)), ..usual() };
+    let at_once = ReadOptions { calls_at_once: Some(Interval { low: 1.0, high: 2.0 }), ..usual() };
     let skip = ReadOptions { skip_incomplete: true, ..usual() };
     let directory = tempfile::tempdir().unwrap();
     let calls = directory.path().join("calls.csv");
@@ -254,7 +255,7 @@ fn an_option_that_would_do_nothing_is_refused() {
     let requests = directory.path().join("requests.csv");
     fs::write(&requests, "date,1---2---p-300-128\n2016-07-01 00:05:00,1\n").unwrap();
     assert!(opened(&requests, skip).contains("it works on Azure's three tables of 2019"));
-    let odd = ReadOptions { calls_at_once: Some((3.0, 2.0)), ..usual() };
+    let odd = ReadOptions { calls_at_once: Some(Interval { low: 3.0, high: 2.0 }), ..usual() };
     assert!(opened(&requests, odd).starts_with("calls_at_once is 3 to 2, allowed is two numbers"));
     let both = ReadOptions { huawei_scale: 0.5, ..at_once };
     assert!(opened(&requests, both).contains("no huawei_scale beside it"));

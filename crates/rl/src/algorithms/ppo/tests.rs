@@ -1,11 +1,11 @@
 use super::eight_choices::EightChoices;
 use super::epochs::Sums;
 use super::loss::{Loss, Normalisation};
-use super::value_loss::ValueLoss;
 use super::*;
 use crate::net::Activations;
 use crate::policy::evaluate;
 use crate::toy::{Corridor, Identity};
+use crate::value_loss::ValueLoss;
 
 fn settings() -> PpoSettings {
     PpoSettings {
