@@ -1,4 +1,4 @@
-//! Counts per minute out of a table, with optional caps.
+//! Counts per minute from a table, with optional caps.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use windfall_core::{Duration, Seed};
 
 use crate::binned::{BinCount, Counts, Function};
 
-/// Limits that keep one function from deciding a whole run. Calls above them are thinned out at random.
+/// Limits that keep one function from dominating a run. Calls above them are thinned at random.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Caps {
     /// Busy-seconds per second of one function over the whole trace: rate times mean run time.
@@ -24,7 +24,7 @@ impl Default for Caps {
     }
 }
 
-/// One cell of a table that is not zero.
+/// A non-zero cell of a table.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     function: u32,
@@ -41,12 +41,12 @@ pub(crate) struct MinuteCounts {
     /// Mean calls per minute of each function.
     rates: Vec<f64>,
     caps: Option<Caps>,
-    /// Per function: the share of calls that stays, and the most in one minute.
+    /// Per function: the share of calls that is kept, and the maximum in one minute.
     limits: Vec<(f64, f64)>,
 }
 
 impl MinuteCounts {
-    /// Counts of the functions in `rows` (minute and calls, minutes rising) over `minutes` minutes.
+    /// Counts of the functions in `rows` (minute and calls, in order of minutes) over `minutes` minutes.
     pub(crate) fn new(
         minutes: u32,
         rows: &[&[(u32, u32)]],
@@ -90,7 +90,7 @@ impl Counts for MinuteCounts {
             let mut calls = u64::from(cell.calls);
             if let Some(&(share, most)) = self.limits.get(cell.function as usize) {
                 let wanted = (calls as f64 * share).min(most);
-                // Rounded at random, so that a rare function is thinned and not silenced.
+                // Rounded at random, so that a rarely called function keeps some of its calls.
                 if wanted < calls as f64 {
                     let rng = &mut draws[cell.function as usize].arrivals;
                     calls = (wanted + rng.random::<f64>()) as u64;
@@ -108,7 +108,7 @@ impl Counts for MinuteCounts {
     }
 }
 
-/// Per function: the share of calls that stays, and the most in one minute; nothing without caps.
+/// Per function: the share of calls that is kept, and the maximum in one minute; empty without caps.
 pub(crate) fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<(f64, f64)> {
     let Some(caps) = caps else { return Vec::new() };
     let limits = rates.iter().zip(draws).map(|(&rate, function)| {
