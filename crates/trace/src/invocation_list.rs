@@ -6,7 +6,7 @@ use windfall_core::{Arrival, FunctionId, FunctionProfile, Seed, Timestamp, Workl
 use crate::azure_2021::Call;
 use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
 
-/// Replays calls in the order of their starts; what the list does not say is drawn.
+/// Replays calls in order of start; needs that the list does not record are drawn.
 pub(crate) struct InvocationList {
     facts: Vec<FunctionFacts>,
     calls: Vec<Call>,
@@ -19,7 +19,7 @@ pub(crate) struct InvocationList {
 }
 
 impl InvocationList {
-    /// `calls` are in order of their starts and name functions by their place in `facts`.
+    /// Creates a workload. `calls` must be in order of start and refer to functions by their index in `facts`.
     pub(crate) fn new(
         facts: Vec<FunctionFacts>,
         calls: Vec<Call>,

@@ -1,4 +1,4 @@
-//! Counts per minute out of a table, with optional caps.
+//! Counts per minute from a table, with optional caps.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use windfall_core::{Duration, Seed};
 
 use crate::binned::{BinCount, Counts, Function};
 
-/// Limits that keep one function from deciding a whole run. Calls above them are thinned out at random.
+/// Limits that keep one function from dominating a run. Calls above them are thinned at random.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Caps {
     /// Busy-seconds per second of one function over the whole trace: rate times mean run time.
@@ -24,7 +24,7 @@ impl Default for Caps {
     }
 }
 
-/// One cell of a table that is not zero.
+/// A non-zero cell of a table.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     function: u32,
@@ -46,7 +46,7 @@ pub(crate) struct MinuteCounts {
 }
 
 impl MinuteCounts {
-    /// Counts of the functions in `rows` (minute and calls, minutes rising) over `minutes` minutes.
+    /// Counts of the functions in `rows` (minute and calls, in order of minutes) over `minutes` minutes.
     pub(crate) fn new(
         minutes: u32,
         rows: &[&[(u32, u32)]],

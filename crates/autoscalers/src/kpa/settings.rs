@@ -1,5 +1,5 @@
-//! Settings of the whole cluster (ConfigMap `config-autoscaler`) and of one revision (annotations), and
-//! how the two become what a decider is told.
+//! Settings of the whole cluster (ConfigMap `config-autoscaler`) and of one revision (annotations), and how they are
+//! combined into the settings of a decider.
 //!
 //! ```text
 //!  containerConcurrency 0 ─► container-concurrency-target-default ─┐
@@ -13,14 +13,14 @@
 use super::metrics_window::Aggregation;
 use super::scale::DeciderSettings;
 
-/// Least target of any metric, `TargetMin` upstream.
+/// Minimum target of any metric, `TargetMin` upstream.
 pub const TARGET_MIN: f64 = 0.01;
 /// Shortest stable window, `WindowMin` upstream.
 pub const WINDOW_MIN_SECONDS: u32 = 6;
 /// Longest stable window, `WindowMax` upstream.
 pub const WINDOW_MAX_SECONDS: u32 = 3600;
 
-/// What is counted; annotation `autoscaling.knative.dev/metric`.
+/// The metric to scale on; annotation `autoscaling.knative.dev/metric`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metric {
     /// `concurrency`: requests in flight.
@@ -49,7 +49,7 @@ pub struct ClusterSettings {
     pub container_concurrency_target_default: f64,
     /// `requests-per-second-target-default`.
     pub requests_per_second_target_default: f64,
-    /// `target-burst-capacity`: -1 for endless.
+    /// `target-burst-capacity`: -1 for unlimited.
     pub target_burst_capacity: f64,
     /// `panic-window-percentage`, 1 to 100.
     pub panic_window_percentage: f64,
@@ -102,7 +102,7 @@ impl Default for ClusterSettings {
     }
 }
 
-/// The annotations of one revision and what else is known of it; nothing means the cluster's value.
+/// The annotations and the spec of one revision; `None` means the cluster's value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RevisionSettings {
     /// `spec.containerConcurrency`; 0 for no limit.
@@ -187,12 +187,12 @@ impl ClusterSettings {
         revision.target_burst_capacity.unwrap_or(self.target_burst_capacity)
     }
 
-    /// Whether its pods are scraped. With an endless burst capacity the activators see every request.
+    /// Whether its pods are scraped. With an unlimited burst capacity the activators see every request.
     pub fn is_scraped(&self, revision: &RevisionSettings) -> bool {
         self.target_burst_capacity(revision) != -1.0
     }
 
-    /// Least and most pods; 0 as the second means no bound. An unreachable revision has no least.
+    /// Minimum and maximum number of pods; a maximum of 0 means no bound. An unreachable revision has no minimum.
     pub fn scale_bounds(&self, revision: &RevisionSettings) -> (i32, i32) {
         let min = match revision.is_unreachable {
             true => 0,
@@ -201,7 +201,7 @@ impl ClusterSettings {
         (min, revision.max_scale.unwrap_or(self.max_scale))
     }
 
-    /// Pods a new revision starts with.
+    /// Initial number of pods of a new revision.
     pub fn initial_scale(&self, revision: &RevisionSettings) -> i32 {
         match revision.initial_scale {
             Some(0) if !self.allow_zero_initial_scale => self.initial_scale,
@@ -210,7 +210,7 @@ impl ClusterSettings {
         }
     }
 
-    /// What the decider of a revision is told.
+    /// Settings of a revision's decider.
     pub fn decider(&self, revision: &RevisionSettings) -> DeciderSettings {
         let PodTarget { target: target_value, total: total_value } = self.pod_target(revision);
         let threshold =
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreachable_revision_has_no_least() {
+    fn an_unreachable_revision_has_no_minimum() {
         let cluster = ClusterSettings { min_scale: 2, ..ClusterSettings::default() };
         let mut revision = RevisionSettings { max_scale: Some(9), ..RevisionSettings::default() };
         assert_eq!(cluster.scale_bounds(&revision), (2, 9));
