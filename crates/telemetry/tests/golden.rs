@@ -141,6 +141,15 @@ fn view(function: u32) -> FunctionView {
     }
 }
 
+fn partly_settled() -> Settled {
+    Settled {
+        plan: PlanId(80),
+        function: FunctionId(1),
+        at: Timestamp::from_secs(811),
+        outcome: Outcome::Partly { in_force: Allocation::new(700, 256), reason: Refusal::NoRoom },
+    }
+}
+
 #[test]
 fn golden_story_of_a_tick() {
     let target = |function, cores| JournalTarget {
@@ -162,15 +171,7 @@ fn golden_story_of_a_tick() {
                 ..ClusterView::default()
             },
             functions: vec![view(0), view(1)],
-            settled: vec![Settled {
-                plan: PlanId(80),
-                function: FunctionId(1),
-                at: Timestamp::from_secs(811),
-                outcome: Outcome::Partly {
-                    in_force: Allocation::new(700, 256),
-                    reason: Refusal::NoRoom,
-                },
-            }],
+            settled: vec![partly_settled()],
         },
         decision: JournalDecision {
             targets: vec![instances, target(1, None)],
