@@ -123,16 +123,13 @@ impl Function {
         self.presence_at = now;
     }
 
-    /// Keeps for the next observation how many calls are in need of an instance from `now` on. Where calls are sized
-    /// one by one, those that wait need room: a hundred idle instances would not start them sooner.
-    pub(crate) fn tell_presence(&mut self, now: Timestamp, sizes_calls: bool) {
-        let waiting = if sizes_calls { 0 } else { self.queue.len() as u32 };
-        let calls = self.running + waiting;
+    /// Keeps for the next observation that `calls` are in need of an instance from `now` on.
+    pub(crate) fn record_presence(&mut self, now: Timestamp, calls: u32) {
         self.presence.push(PresenceStep { at: now, calls, passed_over: 0 });
     }
 
     /// Keeps for the next observation that a call starts a new instance although idle ones stand on other nodes.
-    pub(crate) fn tell_passed_over(&mut self, now: Timestamp) {
+    pub(crate) fn record_passed_over(&mut self, now: Timestamp) {
         let passed_over = self.idle.tops().count() as u32;
         if passed_over > 0 {
             self.presence.push(PresenceStep { at: now, calls: self.running, passed_over });

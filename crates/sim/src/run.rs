@@ -8,6 +8,7 @@ use crate::call_record::put_before;
 use crate::event_queue::{Event, Token};
 use crate::function::Waiting;
 use crate::gauges::Gauge;
+use crate::kind::by_kind;
 use crate::noise::Noise;
 use crate::simulator::Simulator;
 
@@ -127,7 +128,7 @@ impl Simulator<'_> {
         self.report_outcome(slot, false);
         let Call { record: CallRecord { function, .. }, instance, .. } = self.calls[slot];
         self.close_record(slot, CallEnd::Completed);
-        self.instance_is_free(function.0, instance);
+        by_kind!(self => place_is_free(function.0, instance));
     }
 
     /// Memory crossed the limit: the instance dies with all its calls; each tries once more.
@@ -147,7 +148,7 @@ impl Simulator<'_> {
             }
         }
         self.stop_instance(instance);
-        self.after_kill(function);
+        by_kind!(self => after_kill(function));
     }
 
     /// A killed call as it goes back to its queue.
@@ -175,7 +176,7 @@ impl Simulator<'_> {
         // Whatever it still waits for is of no interest any more.
         (call.turn_token, call.look_token, call.resize_token) =
             (Token::NONE, Token::NONE, Token::NONE);
-        let Call { instance, is_running, grant, held_back, .. } = *call;
+        let Call { instance, is_running, held_back, .. } = *call;
         let (node, function) = (call.record.node.index(), call.record.function.index());
         if is_running {
             call.record.memory_used += call.demand.memory_used(now.since(call.record.started_at));
@@ -197,29 +198,15 @@ impl Simulator<'_> {
         if self.nodes[node].book.owes() {
             self.nodes[node].book.forgive(slot);
         }
+        by_kind!(self => give_back(slot));
         let state = &mut self.functions[function];
-        if self.sizes_calls {
-            self.nodes[node].release(grant, now);
-            self.gauges.release(grant, state.reservation);
-        } else {
-            // The instance holds on; its calls share the account of it.
-            let places = u64::from(state.concurrency.max(1));
-            let record = &mut self.calls[slot].record;
-            record.cpu_granted /= places;
-            record.memory_granted /= places;
-        }
         if self.is_observed {
             state.note_presence(now);
         }
         state.running -= 1;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
-        if self.settings.tells_presence {
-            state.tell_presence(now, self.sizes_calls);
-        }
-        if !self.sizes_calls {
-            self.watch_memory(instance);
-        }
+        self.record_presence(function as u32);
     }
 
     #[inline(always)]

@@ -14,6 +14,7 @@ use crate::function::{Function, Head};
 use crate::gauges::{Gauge, Gauges};
 use crate::idle::Rest;
 use crate::instance::Instance;
+use crate::kind::Kind;
 use crate::ledger::Ledger;
 use crate::node::Node;
 use crate::noise::Noise;
@@ -51,8 +52,8 @@ pub struct Simulator<'a> {
     pub(crate) lists_running: bool,
     /// Whether anybody may still observe what is counted for ticks.
     pub(crate) is_observed: bool,
-    /// Whether calls are sized one by one; see [`Settings::sizes_calls`].
-    pub(crate) sizes_calls: bool,
+    /// What holds resources here: each call, or sized instances.
+    pub(crate) kind: Kind,
     /// Whether calls can ever want more CPU than their node has: not where each holds its own and no
     /// more is granted than there is.
     pub(crate) can_compete: bool,
@@ -108,7 +109,7 @@ impl<'a> Simulator<'a> {
             ledger: Ledger::default(),
             stride: stride(settings.cluster.nodes),
             steps_to_next: steps_to_next(stride(settings.cluster.nodes), settings.cluster.nodes),
-            sizes_calls: settings.sizes_calls(),
+            kind: Kind::of(&settings),
             can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
             cold_noise: Noise::new(seed),
             sensor_noise: Noise::new(seed),
@@ -216,7 +217,7 @@ impl<'a> Simulator<'a> {
                 && !node.book.owes()
                 && node.potential == 0
                 && node.crowded == 0
-                && !(self.sizes_calls && node.book.in_force() != Allocation::ZERO)
+                && (self.kind == Kind::SizedInstances || node.book.in_force() == Allocation::ZERO)
         };
         self.nodes.iter().all(rests) && self.heads.is_empty()
     }
