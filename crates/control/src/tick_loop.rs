@@ -5,8 +5,8 @@
 //! reserve get their own allocation back.
 
 use windfall_core::{
-    Answer, DecidedBy, Decision, Duration, Observation, Plan, PlanId, Platform, PlatformError,
-    Policy, Receipt, Refusal, SafeguardChain, TelemetrySink, TickRecord, Timestamp,
+    Answer, DecidedBy, Decision, Duration, FunctionId, Observation, Plan, PlanId, Platform,
+    PlatformError, Policy, Receipt, Refusal, SafeguardChain, TelemetrySink, TickRecord, Timestamp,
 };
 
 use crate::quarantine::{Quarantine, catch};
@@ -48,6 +48,8 @@ pub struct ControlLoop {
     counters: TickCounters,
     last_plan: PlanId,
     last_seen: Option<Observation>,
+    /// Functions that the sinks have been introduced to.
+    introduced: usize,
 }
 
 impl ControlLoop {
@@ -65,6 +67,7 @@ impl ControlLoop {
             counters: TickCounters::default(),
             last_plan: PlanId::default(),
             last_seen: None,
+            introduced: 0,
         }
     }
 
@@ -221,10 +224,21 @@ impl ControlLoop {
             // A shadow is never obeyed, so a panic of it changes nothing.
             let _ = catch(|| shadow.feedback(&tick));
         }
+        self.introduce(platform);
         for sink in &mut self.sinks {
             sink.tick(&tick);
         }
         tick
+    }
+
+    /// Names functions to the sinks that they have not heard of.
+    fn introduce(&mut self, platform: &dyn Platform) {
+        let functions = platform.functions();
+        let first = FunctionId(self.introduced as u32);
+        if let Some(new) = functions.get(self.introduced..).filter(|new| !new.is_empty()) {
+            self.sinks.iter_mut().for_each(|sink| sink.functions(first, new));
+            self.introduced = functions.len();
+        }
     }
 
     /// The fallback's decision, or to leave everything alone if even that fails.

@@ -12,7 +12,7 @@ use crate::platform::Receipt;
 use crate::safeguard::{Plan, PlannedTarget};
 use crate::time::{Duration, Timestamp};
 use crate::units::{Allocation, CpuCeiling, PlainSize};
-use crate::workload::FunctionId;
+use crate::workload::{FunctionId, FunctionProfile};
 
 /// A knob that can be held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -299,6 +299,9 @@ pub struct IntervalRecord {
 
 /// A reader of everything that happens. Each method has an empty default: take what you need.
 pub trait TelemetrySink: Send {
+    /// These functions are known from now on, the first one under the id `first`. Comes before any record that names
+    /// them, and again whenever there are more.
+    fn functions(&mut self, _first: FunctionId, _functions: &[FunctionProfile]) {}
     /// A tick was carried out.
     fn tick(&mut self, _tick: &TickRecord) {}
     /// A call ended.
@@ -308,6 +311,9 @@ pub trait TelemetrySink: Send {
 }
 
 impl<S: TelemetrySink + ?Sized> TelemetrySink for &mut S {
+    fn functions(&mut self, first: FunctionId, functions: &[FunctionProfile]) {
+        (**self).functions(first, functions);
+    }
     fn tick(&mut self, tick: &TickRecord) {
         (**self).tick(tick);
     }

@@ -2,8 +2,8 @@
 
 use windfall_control::{CallLoop, ControlLoop};
 use windfall_core::{
-    Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, IntervalRecord, Needs,
-    PlatformError, Seed, TelemetrySink, TickRecord, Timestamp, Workload,
+    Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, FunctionId, FunctionProfile,
+    IntervalRecord, Needs, PlatformError, Seed, TelemetrySink, TickRecord, Timestamp, Workload,
 };
 use windfall_registry::checkpoint_policy::label;
 use windfall_registry::{AssembleError, Assembled, assemble, call_safeguard};
@@ -178,6 +178,7 @@ impl Run<'_> {
             progress,
             ended: 0,
         };
+        sink.functions(FunctionId(0), workload.functions());
         let seed = Seed::new(self.seed);
         let rules = self.scenario.call_safeguards.iter().filter_map(|name| call_safeguard(name));
         assembled.call_safeguards.extend(rules);
@@ -251,6 +252,10 @@ struct Everyone<'a> {
 }
 
 impl TelemetrySink for Everyone<'_> {
+    fn functions(&mut self, first: FunctionId, functions: &[FunctionProfile]) {
+        self.journal.functions(first, functions);
+    }
+
     fn tick(&mut self, tick: &TickRecord) {
         self.metrics.tick(tick);
         self.journal.tick(tick);

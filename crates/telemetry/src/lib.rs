@@ -3,7 +3,7 @@
 //! ```text
 //!  run ─► TelemetrySink ─┬─► RunMetrics ─► RunSummary ─► Comparison ─► text, Markdown, CSV, JSON
 //!                        │        └─────► RunDetail ──────────┴──────► HTML report
-//!                        └─► JournalWriter ─► file ─► JournalReader ─► explain
+//!                        └─► JournalWriter ─► file ─► JournalReader, JournalFollower ─► explain
 //! ```
 //!
 //! Nothing here reads a clock or opens a file: journals and reports go through `Read` and `Write` that
@@ -28,7 +28,9 @@ pub mod tensorboard;
 pub use comparison::{Aggregate, Comparison};
 pub use document::Document;
 pub use function_bootstrap::{CostPair, FunctionCosts, FunctionRatio};
-pub use journal::{JournalError, JournalKinds, JournalReader, JournalWriter, RunManifest};
+pub use journal::{
+    JournalError, JournalFollower, JournalKinds, JournalReader, JournalWriter, RunManifest,
+};
 pub use metric_table::{Direction, METRICS, Metric};
 pub use metrics::{RunDetail, RunMetrics};
 pub use quantiles::LogHistogram;

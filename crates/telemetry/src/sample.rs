@@ -2,14 +2,26 @@
 
 use windfall_core::call::CallId;
 use windfall_core::{
-    Allocation, Amendment, CallEnd, CallRecord, CpuCeiling, DecidedBy, Duration, FunctionId,
-    NodeId, PlainSize, Resource, Timestamp,
+    Allocation, Amendment, CallEnd, CallRecord, ColdStart, CpuCeiling, DecidedBy, Duration,
+    FunctionId, FunctionProfile, NodeId, PlainSize, Resource, Timestamp, Trigger,
 };
 
 use crate::summary::RunLabel;
 
 pub(crate) fn label(policy: &str, seed: u64) -> RunLabel {
     RunLabel { policy: policy.to_owned(), load: 0.8, seed }
+}
+
+/// A function called `name`.
+pub(crate) fn function(name: &str) -> FunctionProfile {
+    FunctionProfile {
+        name: name.to_owned(),
+        application: "shop".to_owned(),
+        trigger: Trigger::Http,
+        runtime: "rust".to_owned(),
+        reservation: Allocation::new(1000, 512),
+        cold_start: ColdStart { median: Duration::from_millis(500), sigma: 0.0 },
+    }
 }
 
 /// Call `id`, arriving at second `id`, started at once and run for `seconds`.

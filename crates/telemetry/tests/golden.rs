@@ -11,8 +11,8 @@ use windfall_core::{
     TargetAnswer, Timestamp,
 };
 use windfall_telemetry::explain::Answer;
-use windfall_telemetry::journal::TickEntry;
 use windfall_telemetry::journal::tick::{Allowed, AllowedTarget, JournalDecision, JournalTarget};
+use windfall_telemetry::journal::{FunctionNames, NamedFunction, TickEntry};
 use windfall_telemetry::{Comparison, RunSummary};
 
 fn assert_golden(name: &str, text: &str) {
@@ -150,6 +150,17 @@ fn partly_settled() -> Settled {
     }
 }
 
+/// Function 1 has a name.
+fn names() -> FunctionNames {
+    let mut names = FunctionNames::default();
+    names.add(&[NamedFunction {
+        id: FunctionId(1),
+        name: "checkout".to_owned(),
+        ..NamedFunction::default()
+    }]);
+    names
+}
+
 #[test]
 fn golden_story_of_a_tick() {
     let target = |function, cores| JournalTarget {
@@ -203,7 +214,10 @@ fn golden_story_of_a_tick() {
         shadow: None,
         error: None,
     };
-    assert_golden("tick.txt", &Answer::Tick { number: 81, record: Box::new(tick) }.to_text());
+    assert_golden(
+        "tick.txt",
+        &Answer::Tick { number: 81, record: Box::new(tick) }.to_text(&names()),
+    );
 }
 
 #[test]
@@ -244,5 +258,5 @@ fn golden_story_of_a_call() {
         amendments: vec![amendment("recent-peak", Some(0.5), "recent peak 0.45 cores plus margin")],
         steps: vec![step(900, size, "throttled for half of the last 100 ms")],
     };
-    assert_golden("call.txt", &Answer::Call(Box::new(call)).to_text());
+    assert_golden("call.txt", &Answer::Call(Box::new(call)).to_text(&names()));
 }

@@ -1,5 +1,9 @@
 //! Journals of whole runs: the same whatever the number of threads, and with a shadow beside.
 
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use super::comparison::rows;
@@ -74,4 +78,33 @@ fn a_shadow_is_recorded_and_never_obeyed() {
         assert_eq!(&same, without, "the shadow changed what happened");
     }
     assert!(differs > 0, "two policies never decide the same throughout");
+}
+
+#[test]
+fn a_journal_can_be_followed_while_it_is_written() {
+    let place = Place::new();
+    let words = "simulate --policy queueing --load 0.8 --seed 2 --out r";
+    place.run(words, &SMALL).done();
+    let whole = place.read("r/journal.jsonl");
+    assert!(
+        whole.lines().nth(1).is_some_and(|line| line.starts_with("{\"functions\":[{\"id\":0,"))
+    );
+    // As it looks in the middle of a run: the last line is torn.
+    let half = whole.len() / 2;
+    place.write("live/journal.jsonl", &whole[..half]);
+    let mut follower = place
+        .command(&["explain", "live", "--follow"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut shown = BufReader::new(follower.stdout.take().expect("piped")).lines();
+    let first = shown.next().expect("it shows what is there").expect("UTF-8");
+    assert_eq!(first, "10 functions known");
+    let mut file = OpenOptions::new().append(true).open(place.path("live/journal.jsonl")).unwrap();
+    file.write_all(&whole.as_bytes()[half..]).unwrap();
+    let rest: Vec<String> = shown.map(|line| line.expect("UTF-8")).collect();
+    assert!(follower.wait().expect("it ends with the run").success());
+    let ticks = whole.lines().filter(|line| line.starts_with("{\"tick\"")).count();
+    assert_eq!(rest.iter().filter(|line| line.starts_with("tick ")).count(), ticks);
+    assert!(rest.last().is_some_and(|line| line.starts_with("complete: ")), "{rest:?}");
 }

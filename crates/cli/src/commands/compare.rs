@@ -1,13 +1,15 @@
 //! `windfall compare`: several policies on the same calls.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use windfall_core::{CallRecord, IntervalRecord, TelemetrySink, TickRecord};
+use windfall_core::{
+    CallRecord, FunctionId, FunctionProfile, IntervalRecord, TelemetrySink, TickRecord,
+};
 use windfall_scenario::run::Run;
 use windfall_scenario::sweep::{Journal, Sweep, Watcher};
 use windfall_scenario::{Scenario, SweepResult};
@@ -15,7 +17,7 @@ use windfall_telemetry::report::{ComparisonResults, ReportContext, comparison_re
 use windfall_telemetry::{Comparison, JournalKinds, JournalWriter, RunLabel, RunManifest};
 
 use crate::arguments::{Format, WorldArguments, load, seeds, threads};
-use crate::output::{WholeFile, command_line, directory, print, print_json, write_whole};
+use crate::output::{command_line, directory, print, print_json, write_whole};
 use crate::progress;
 
 /// Run several policies on the same calls and compare them.
@@ -159,7 +161,7 @@ impl Watcher for Bars<'_> {
         let RunLabel { policy, load, seed } = run.label();
         let path = directory.join(format!("{policy}-load{load}-seed{seed}.jsonl"));
         let manifest = manifest(self.scenario, run)?;
-        let file = WholeFile::create(&path).map_err(io::Error::other)?;
+        let file = File::create(&path)?;
         Ok(Some(Box::new(FileJournal(JournalWriter::new(file, &manifest, JournalKinds::ALL)))))
     }
 }
@@ -181,10 +183,14 @@ pub(crate) fn manifest(scenario: &Scenario, run: &Run<'_>) -> io::Result<RunMani
     })
 }
 
-/// A journal in a file that appears when it is complete.
-pub(crate) struct FileJournal(pub(crate) JournalWriter<WholeFile>);
+/// A journal in a file that can be followed while it is written; its last line says that it is complete.
+struct FileJournal(JournalWriter<File>);
 
 impl TelemetrySink for FileJournal {
+    fn functions(&mut self, first: FunctionId, functions: &[FunctionProfile]) {
+        self.0.functions(first, functions);
+    }
+
     fn tick(&mut self, tick: &TickRecord) {
         self.0.tick(tick);
     }
@@ -200,6 +206,6 @@ impl TelemetrySink for FileJournal {
 
 impl Journal for FileJournal {
     fn close(self: Box<Self>) -> io::Result<()> {
-        self.0.finish()?.commit()
+        self.0.finish().map(drop)
     }
 }

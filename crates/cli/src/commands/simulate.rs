@@ -1,6 +1,6 @@
 //! `windfall simulate`: one policy, with a journal of everything that happens.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use windfall_telemetry::{Comparison, JournalKinds, JournalWriter};
 
 use crate::arguments::{Format, WorldArguments, load};
 use crate::commands::compare::{BASELINE, manifest};
-use crate::output::{WholeFile, command_line, directory, print, print_json, write_whole};
+use crate::output::{command_line, directory, print, print_json, write_whole};
 use crate::progress;
 
 /// Run one policy and keep a journal of everything that happens.
@@ -106,7 +106,9 @@ fn play(arguments: &Arguments, scenario: &Scenario, out: &Path) -> anyhow::Resul
     let mut journal = match arguments.journal {
         Keep::None => None,
         Keep::Calls | Keep::Ticks => {
-            let file = WholeFile::create(&out.join("journal.jsonl"))?;
+            let path = out.join("journal.jsonl");
+            let file = File::create(&path)
+                .with_context(|| format!("{}: cannot be written", path.display()))?;
             Some(JournalWriter::new(file, &manifest(scenario, &run)?, kinds))
         }
     };
@@ -121,7 +123,7 @@ fn play(arguments: &Arguments, scenario: &Scenario, out: &Path) -> anyhow::Resul
     let output = run.play(&reserved, workload, sink, &mut |ended| bar.set_position(ended))?;
     bar.finish_and_clear();
     if let Some(journal) = journal {
-        journal.finish()?.commit()?;
+        journal.finish()?;
     }
     Ok(output)
 }

@@ -342,3 +342,30 @@ fn an_outcome_of_an_older_change_says_nothing_about_a_newer_one() {
         assert_eq!(control.in_doubt().functions().count(), doubts, "plan {plan}");
     }
 }
+
+/// Notes the names it hears and the ticks it sees.
+#[derive(Clone, Default)]
+struct Notes(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl TelemetrySink for Notes {
+    fn functions(&mut self, first: FunctionId, functions: &[FunctionProfile]) {
+        let mut notes = self.0.lock().unwrap();
+        notes.extend((first.0..).zip(functions).map(|(id, one)| format!("{id} {}", one.name)));
+    }
+    fn tick(&mut self, _tick: &TickRecord) {
+        self.0.lock().unwrap().push("tick".to_owned());
+    }
+}
+
+#[test]
+fn sinks_hear_a_functions_name_once_and_before_its_first_tick() {
+    let notes = Notes::default();
+    let mut control = looped(&[Some(1.0)]).with_sink(Box::new(notes.clone()));
+    for functions in [1, 1, 3] {
+        let mut platform = ScriptedPlatform::new(functions);
+        control.tick(platform.now(), &mut platform);
+    }
+    let heard = notes.0.lock().unwrap().join(", ");
+    let want = "0 function-0, tick, tick, 1 function-1, 2 function-2, tick";
+    assert_eq!(heard, want);
+}

@@ -5,15 +5,17 @@ use std::io::{self, BufRead, Read};
 use serde::Deserialize;
 use windfall_core::{CallRecord, IntervalRecord};
 
-use super::{EndCounts, RunManifest, SCHEMA_VERSION, TickEntry};
+use super::{EndCounts, FunctionNames, NamedFunction, RunManifest, SCHEMA_VERSION, TickEntry};
 
 /// Longer lines are not ours; a tick over ten thousand functions takes about 6 MB.
-const LONGEST_LINE: u64 = 64 << 20;
+pub(super) const LONGEST_LINE: u64 = 64 << 20;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Entry {
+    /// Functions are known by these names from now on.
+    Functions(Vec<NamedFunction>),
     /// A tick was carried out.
     Tick(Box<TickEntry>),
     /// A call ended.
@@ -118,10 +120,18 @@ impl JournalError {
 #[derive(Debug)]
 pub struct JournalReader<R> {
     from: R,
-    line: u64,
     manifest: RunManifest,
-    read: EndCounts,
+    story: Story,
     is_over: bool,
+}
+
+/// What was read so far, to check the rest against.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    /// The number of the last line.
+    pub(super) line: u64,
+    pub(super) read: EndCounts,
+    pub(super) names: FunctionNames,
 }
 
 #[derive(Deserialize)]
@@ -129,11 +139,11 @@ struct FirstLine {
     manifest: serde_json::Value,
 }
 
-impl<R: BufRead> JournalReader<R> {
-    /// Reads the manifest and stands before the first record.
-    pub fn open(mut from: R) -> Result<Self, JournalError> {
-        let Some(bytes) = next_line(&mut from, 1)? else { return Err(JournalError::Empty) };
-        let first: FirstLine = parse(&bytes, 1)?;
+impl Story {
+    /// Understands the first line.
+    pub(super) fn begin(&mut self, bytes: &[u8]) -> Result<RunManifest, JournalError> {
+        self.line = 1;
+        let first: FirstLine = parse(bytes, 1)?;
         // The version first: a later schema may look quite different.
         let found = first.manifest.get("schema").and_then(serde_json::Value::as_u64);
         match found {
@@ -144,24 +154,17 @@ impl<R: BufRead> JournalReader<R> {
                 return Err(JournalError::Malformed { line: 1, problem });
             }
         }
-        let manifest = serde_json::from_value(first.manifest)
-            .map_err(|error| JournalError::Malformed { line: 1, problem: error.to_string() })?;
-        Ok(Self { from, line: 1, manifest, read: EndCounts::default(), is_over: false })
+        serde_json::from_value(first.manifest)
+            .map_err(|error| JournalError::Malformed { line: 1, problem: error.to_string() })
     }
 
-    /// What the run was.
-    pub fn manifest(&self) -> &RunManifest {
-        &self.manifest
-    }
-
-    fn entry(&mut self) -> Result<Entry, JournalError> {
+    /// Understands the next line.
+    pub(super) fn entry(&mut self, bytes: &[u8]) -> Result<Entry, JournalError> {
         self.line += 1;
         let line = self.line;
-        let Some(bytes) = next_line(&mut self.from, line)? else {
-            return Err(JournalError::CutShort { line, read: self.read });
-        };
-        let entry: Entry = parse(&bytes, line)?;
+        let entry: Entry = parse(bytes, line)?;
         match &entry {
+            Entry::Functions(functions) => self.names.add(functions),
             Entry::Tick(_) => self.read.ticks += 1,
             Entry::Call(_) => self.read.calls += 1,
             Entry::Interval(_) => self.read.intervals += 1,
@@ -172,12 +175,40 @@ impl<R: BufRead> JournalReader<R> {
         }
         Ok(entry)
     }
+}
+
+impl<R: BufRead> JournalReader<R> {
+    /// Reads the manifest and stands before the first record.
+    pub fn open(mut from: R) -> Result<Self, JournalError> {
+        let Some(bytes) = next_line(&mut from, 1)? else { return Err(JournalError::Empty) };
+        let mut story = Story::default();
+        let manifest = story.begin(&bytes)?;
+        Ok(Self { from, manifest, story, is_over: false })
+    }
+
+    /// What the run was.
+    pub fn manifest(&self) -> &RunManifest {
+        &self.manifest
+    }
+
+    /// What functions are called, as far as it was read.
+    pub fn names(&self) -> &FunctionNames {
+        &self.story.names
+    }
+
+    fn entry(&mut self) -> Result<Entry, JournalError> {
+        let line = self.story.line + 1;
+        match next_line(&mut self.from, line)? {
+            Some(bytes) => self.story.entry(&bytes),
+            None => Err(JournalError::CutShort { line, read: self.story.read }),
+        }
+    }
 
     /// Skims what is left without understanding it: does the journal have its last line?
     pub fn has_its_end(mut self) -> bool {
         let mut is_end = false;
-        while let Ok(Some(bytes)) = next_line(&mut self.from, self.line) {
-            self.line += 1;
+        while let Ok(Some(bytes)) = next_line(&mut self.from, self.story.line) {
+            self.story.line += 1;
             is_end = bytes.starts_with(b"{\"end\":");
         }
         is_end
@@ -193,7 +224,7 @@ impl<R: BufRead> Iterator for JournalReader<R> {
             return None;
         }
         let entry = self.entry();
-        self.is_over = !matches!(entry, Ok(Entry::Tick(_) | Entry::Call(_) | Entry::Interval(_)));
+        self.is_over = matches!(entry, Ok(Entry::End(_)) | Err(_));
         Some(entry)
     }
 }
@@ -205,7 +236,7 @@ pub fn read_bytes(bytes: &[u8]) -> Result<EndCounts, JournalError> {
     for entry in &mut reader {
         entry?;
     }
-    Ok(reader.read)
+    Ok(reader.story.read)
 }
 
 fn next_line(from: &mut impl BufRead, line: u64) -> Result<Option<Vec<u8>>, JournalError> {

@@ -44,24 +44,25 @@ pub struct JournalReport {
 
 /// Reads a journal to its end and draws the report of the run; `name` goes into the heading.
 pub fn journal_report<R: BufRead>(
-    journal: JournalReader<R>,
+    mut journal: JournalReader<R>,
     name: &str,
 ) -> Result<JournalReport, JournalError> {
     let manifest = journal.manifest().clone();
     let warm_up =
         manifest.settings["warm_up"].as_u64().map_or(Duration::ZERO, Duration::from_nanos);
     let mut metrics = RunMetrics::new(Timestamp::ZERO + warm_up);
-    for entry in journal {
+    for entry in &mut journal {
         match entry? {
             Entry::Call(call) => metrics.call(&call),
             Entry::Interval(interval) => metrics.interval(&interval),
             Entry::Tick(tick) => metrics.tick_entry(&tick),
-            Entry::End(_) => {}
+            Entry::Functions(_) | Entry::End(_) => {}
         }
     }
     let load = manifest.settings["loads"][0].as_f64().unwrap_or_default();
     let label = RunLabel { policy: manifest.policy, load, seed: manifest.seed };
-    let (summary, detail) = (metrics.summary(&label), metrics.detail(&label, &[]));
+    let names = journal.names().in_order();
+    let (summary, detail) = (metrics.summary(&label), metrics.detail(&label, &names));
     let context = ReportContext {
         title: format!("{} on {name}", label.policy),
         command: manifest.command,
