@@ -1,7 +1,7 @@
-//! Numbers as Go on amd64 converts them, where Rust would saturate. The recorded autoscalers ran there, and
-//! a proposal beyond 2^31 pods is a negative one to them.
+//! Number conversions as in Go on amd64, where Rust would saturate. The recorded autoscalers ran there, and they
+//! treat a proposal beyond 2^31 pods as negative.
 
-/// `int32(value)`: cut off toward zero; what does not fit becomes the smallest number.
+/// `int32(value)`: truncates toward zero; a value out of range becomes the smallest number.
 pub(crate) fn int32(value: f64) -> i32 {
     let cut = value.trunc();
     if cut >= f64::from(i32::MIN) && cut <= f64::from(i32::MAX) { cut as i32 } else { i32::MIN }
@@ -14,8 +14,8 @@ pub(crate) fn int64(value: f64) -> i64 {
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
-/// `math.Pow(base, exponent)` for a base above 0: the mantissa is squared bit by bit of the exponent, which is not
-/// always the nearest number to the true power.
+/// `math.Pow(base, exponent)` for a base above 0: squares the mantissa for each bit of the exponent, which does not
+/// always give the number nearest to the true power.
 pub(crate) fn power(base: f64, exponent: u32) -> f64 {
     let (mut mantissa, mut scale) = (base, 0_i32);
     while mantissa >= 1.0 {
@@ -39,7 +39,7 @@ pub(crate) fn power(base: f64, exponent: u32) -> f64 {
         }
         bits >>= 1;
     }
-    // Powers of two are exact, so this only moves the point.
+    // Powers of two are exact, so this only changes the exponent.
     result * f64::from(result_scale).exp2()
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_becomes_the_smallest_number() {
+    fn values_out_of_range_become_the_smallest_number() {
         assert_eq!((int32(2.9), int32(-2.9)), (2, -2));
         assert_eq!(int32(2_147_483_647.5), i32::MAX);
         for value in [2_147_483_648.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {

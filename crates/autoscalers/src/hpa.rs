@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Three pods at 90 % CPU with a target of 50 %: ratio 90 / 50 = 1.8, proposal ceil(1.8 · 3) = 6, which is
-//! within max(2 · 3, 4) = 6 and is written. Fifteen seconds later everybody is at 45 %: 0.9 is within the
-//! tolerance of 0.1, and 6 stays.
+//! within max(2 · 3, 4) = 6 and is applied. Fifteen seconds later all pods are at 45 %: 0.9 is within the
+//! tolerance of 0.1, and the count stays at 6.
 
 mod controller;
 mod pods;

@@ -1,7 +1,7 @@
-//! The incumbents, exactly: the autoscalers that platforms run today, decision for decision.
+//! Exact reimplementations of the autoscalers that platforms run today, checked against recorded decisions.
 //!
 //! ```text
-//!  recorded stories ─► stories ──► kpa   hpa   vpa     autopilot (from its paper, nothing recorded)
+//!  recorded stories ─► stories ──► kpa   hpa   vpa     autopilot (from its paper, no recordings)
 //!                       equal?      ▲     ▲     ▲          ▲
 //!  real manifests ───► manifest ────┴─────┴─────┘          │
 //!  Observation ──────► policies ────┴─────┴─────┴──────────┘ ──► Decision
@@ -17,7 +17,7 @@
 //! | [`manifest`]  | settings from ConfigMap, HPA, VPA        | the same releases        | real files, damaged files |
 //! | [`stories`]   | replay of recorded decisions             |                          | |
 //!
-//! Every knob carries its upstream name in its documentation.
+//! The documentation of every setting gives its upstream name.
 
 pub mod autopilot;
 mod go_numbers;

@@ -1,10 +1,10 @@
-//! Settings out of real manifests: the ConfigMap `config-autoscaler`, a HorizontalPodAutoscaler, a
+//! Settings from real manifests: the ConfigMap `config-autoscaler`, a HorizontalPodAutoscaler, a
 //! VerticalPodAutoscaler.
 //!
 //! ```text
 //!  YAML text ─► tree with lines ─► fields by name ─► settings
-//!                     │                 └─► what is left over is not known ─┐
-//!                     └─► alias, key twice, nested too deep ────────────────┴─► ManifestError, all at once
+//!                     │                 └─► remaining fields are unknown ───┐
+//!                     └─► alias, duplicate key, nested too deep ────────────┴─► ManifestError with all problems
 //! ```
 //!
 //! `stable-window: "5s"` and `panic-window: "10"` in one file are two problems:
@@ -21,7 +21,7 @@
 //! );
 //! ```
 //!
-//! Each reader is a function of a text alone and never panics, so it can be handed any bytes that are UTF-8.
+//! Each reader is a pure function of its text and never panics on any UTF-8 input.
 
 mod config_map;
 mod fields;

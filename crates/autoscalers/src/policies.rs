@@ -1,14 +1,14 @@
-//! The incumbents as tick policies of ours, so that they can stand in any scenario.
+//! The autoscalers as policies, so that they can be used in any scenario.
 //!
 //! ```text
-//!  Observation ─► what the real one would measure ─► exact algorithm ─► Decision
+//!  Observation ─► what the original would measure ─► exact algorithm ─► Decision
 //!  kpa, hpa: instances              vpa, autopilot: CPU and memory of each instance
 //!
-//!  CallOutcome ─► vpa, autopilot ─► size of the next call, where calls are sized one by one
+//!  CallOutcome ─► vpa, autopilot ─► size of the next call, with per-call sizing
 //! ```
 //!
-//! A translation can only be as good as what an [`Observation`](windfall_core::Observation) tells; each file
-//! says what it cannot know. The algorithms behind are the ones that the recorded stories check.
+//! The translation is limited by what an [`Observation`](windfall_core::Observation) contains; each file documents what
+//! is missing. The algorithms are the ones that are checked against recorded decisions.
 
 mod autopilot;
 mod autopilot_calls;

@@ -4,8 +4,8 @@
 //!  1.5Gi = 15 · 10^-1 · 2^30        0.3 = 3 · 10^-1        250m = 250 · 10^-3
 //! ```
 //!
-//! Kept as digits and a power of ten, because that is what upstream multiplies when it needs a real number:
-//! 0.3 is 3 · 0.1 = 0.30000000000000004 there, and a tolerance can tell.
+//! Stored as digits and a power of ten, because upstream multiplies these to get a float: 0.3 is
+//! 3 · 0.1 = 0.30000000000000004 there, which can affect a comparison with a tolerance.
 
 use std::str::FromStr;
 
@@ -16,15 +16,15 @@ pub struct Quantity {
     exponent: i32,
 }
 
-/// A text that is no quantity.
+/// A string that is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a quantity; allowed are numbers such as 2, 0.5, 100m, 1.5Gi or 1e3")]
 pub struct QuantityError {
-    /// What was written.
+    /// The string.
     pub text: String,
 }
 
-/// Most digits in front of a suffix; more than a 64-bit number has.
+/// Maximum number of digits before a suffix; more than a 64-bit number has.
 const DIGITS_LIMIT: usize = 24;
 
 impl FromStr for Quantity {
@@ -87,8 +87,7 @@ fn scale(suffix: &str) -> Option<Scale> {
 }
 
 impl Quantity {
-    /// In units of 10^`power`, rounded up (away from zero for what is left over, as upstream); nothing
-    /// if it does not fit.
+    /// Value in units of 10^`power`, rounded away from zero as upstream; `None` if it does not fit.
     fn scaled(self, power: i32) -> Option<i64> {
         let shift = self.exponent - power;
         let factor = 10_i128.checked_pow(shift.unsigned_abs())?;
@@ -117,7 +116,7 @@ impl Quantity {
         if self.exponent == 0 {
             return base;
         }
-        // Reading the power is exact where computing it need not be.
+        // Parsing the power is exact, computing it may not be.
         let power: f64 = format!("1e{}", self.exponent).parse().unwrap_or(f64::NAN);
         base * power
     }
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_over_is_rounded_up() {
+    fn remainders_are_rounded_up() {
         assert_eq!(quantity("1u").milli(), Some(1));
         assert_eq!(quantity("100m").whole(), Some(1));
         assert_eq!(quantity("1.0001").milli(), Some(1001));
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_quantities_are_named_in_the_error() {
         for text in ["", "-", ".", "1.2.3", "1 Gi", "Gi", "1x", "1e", "1e99", "\u{0663}", "1e+-2"] {
             assert!(text.parse::<Quantity>().is_err(), "{text:?}");
         }

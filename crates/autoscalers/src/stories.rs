@@ -1,12 +1,12 @@
-//! Recorded decisions of the real autoscalers, replayed through ours.
+//! Replays recorded decisions of the real autoscalers and compares them with ours.
 //!
 //! ```text
-//!  stories.jsonl[.gz] ─► one story a line ─► settings, inputs in order of time ─► our autoscaler
+//!  stories.jsonl[.gz] ─► one story per line ─► settings, inputs in order of time ─► our autoscaler
 //!                                                          │                            │
 //!                                             recorded decision ◄──── compared ─────────┘ ─► Report
 //! ```
 //!
-//! A story is played from its inputs alone; what was recorded is only looked at to compare.
+//! A story is replayed from its inputs only; the recorded decisions are used only for the comparison.
 
 mod hpa_format;
 mod hpa_replay;

@@ -3,12 +3,12 @@
 //! ```text
 //!  samples ─► decaying histograms ─► percentiles ─► margin, confidence, bounds ─► recommendation
 //!  OOM kills ─┘        │                                                              │
-//!                 checkpoints                                        updater: who is evicted for it
+//!                 checkpoints                                        updater: which pods are evicted
 //! ```
 //!
-//! A container that uses 90 to 110 millicores all day: 90th percentile in the bucket that ends at 110, with
-//! 15 % on top 126 millicores. A pod that requests 100 and is older than 12 h differs by 26 % and is
-//! evicted, if enough others run.
+//! A container that uses 90 to 110 millicores all day: the 90th percentile is in the bucket that ends at 110, plus 15 %
+//! is 126 millicores. A pod that requests 100 and is older than 12 h differs by 26 % and is evicted, if enough others
+//! run.
 
 mod aggregate;
 mod amounts;

@@ -1,4 +1,4 @@
-//! Every recorded decision of the real autoscalers must come out the same.
+//! Every recorded decision of the real autoscalers must be reproduced exactly.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use windfall_autoscalers::vpa::BucketLayout;
 
 type Replay = fn(File) -> Result<Report, StoryError>;
 
-/// Folder here, folder among the shared data, file, and how to replay it.
+/// Folder here, folder in the shared data, file, and replay function.
 const SETS: [(&str, &str, &str, Replay); 4] = [
     ("knative-kpa", "knative-kpa-stories", "stories.jsonl.gz", replay_kpa),
     ("kubernetes-hpa", "kubernetes-hpa-stories", "stories.jsonl.gz", replay_hpa),
@@ -18,7 +18,7 @@ const SETS: [(&str, &str, &str, Replay); 4] = [
     ("kubernetes-vpa", "kubernetes-vpa-stories", "updater.jsonl.gz", replay_vpa_updater),
 ];
 
-/// Stories and decisions of each set.
+/// Number of stories and decisions of each set.
 const SIZES: [(u64, u64); 4] = [(80, 8867), (60, 2934), (40, 20_083), (60, 443)];
 
 fn own_folder() -> PathBuf {
@@ -26,7 +26,7 @@ fn own_folder() -> PathBuf {
 }
 
 /// Replays one file; every decision must be equal.
-fn replayed(path: &Path, replay: Replay) -> Report {
+fn replay_file(path: &Path, replay: Replay) -> Report {
     let name = path.display().to_string();
     let file = File::open(path).unwrap_or_else(|error| panic!("{name}: {error}"));
     let report = replay(file).unwrap_or_else(|error| panic!("{}", error.in_file(&name)));
@@ -37,7 +37,7 @@ fn replayed(path: &Path, replay: Replay) -> Report {
 #[test]
 fn every_decision_of_every_story_is_equal() {
     for ((folder, _, file, replay), size) in SETS.into_iter().zip(SIZES) {
-        let report = replayed(&own_folder().join(folder).join(file), replay);
+        let report = replay_file(&own_folder().join(folder).join(file), replay);
         assert_eq!((report.stories, report.decisions), size, "{folder}/{file}");
     }
 }
@@ -45,20 +45,23 @@ fn every_decision_of_every_story_is_equal() {
 /// The same for the full sets, which may hold more than the copies here.
 #[test]
 fn every_decision_of_the_full_sets_is_equal() {
-    #[expect(clippy::disallowed_methods, reason = "a test may be told where the data lie")]
-    let told = std::env::var("WINDFALL_DATA").ok();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the location of the data sets can be overridden"
+    )]
+    let configured = std::env::var("WINDFALL_DATA").ok();
     let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let root = told.map_or_else(usual, PathBuf::from);
+    let root = configured.map_or_else(usual, PathBuf::from);
     for (_, folder, file, replay) in SETS {
         let path = root.join(folder).join(file);
         if path.exists() {
-            replayed(&path, replay);
+            replay_file(&path, replay);
         }
     }
 }
 
 #[test]
-fn a_wrong_decision_is_found_and_told() {
+fn a_wrong_decision_is_found_and_reported() {
     let story = r#"{"id":"s","config":{"target":10,"total":10,"stable_window_s":6,"panic_window_s":1,
         "panic_threshold":2,"max_scale_up_rate":10,"max_scale_down_rate":2,"target_burst_capacity":0,
         "activation_scale":0,"scale_down_delay_s":0,"reachable":true,"aggregation":"linear",
@@ -75,15 +78,18 @@ fn a_wrong_decision_is_found_and_told() {
 fn an_unreadable_story_is_named_by_file_and_line() {
     let error = replay_hpa(&b"\n{\"id\": 3}\n"[..]).unwrap_err().in_file("stories.jsonl");
     let message = error.to_string();
-    assert!(message.starts_with("stories.jsonl: line 2: is not such a story:"), "{message}");
-    // Cut gzip: the header is right, the rest is missing.
+    assert!(
+        message.starts_with("stories.jsonl: line 2: is not a story of this kind:"),
+        "{message}"
+    );
+    // Truncated gzip: only the header is there.
     let error = replay_vpa(&[0x1f, 0x8b, 8, 0][..]).unwrap_err().to_string();
     assert!(error.starts_with("line 1: cannot be read:"), "{error}");
     assert_eq!(replay_vpa_updater(&b""[..]).unwrap(), Report::default());
 }
 
 #[test]
-fn buckets_begin_and_hold_what_the_real_ones_do() {
+fn bucket_layouts_equal_the_recorded_ones() {
     let file = File::open(own_folder().join("kubernetes-vpa/buckets.json")).unwrap();
     let recorded: serde_json::Value = serde_json::from_reader(file).unwrap();
     for (name, layout) in [("cpu", BucketLayout::cpu()), ("memory", BucketLayout::memory())] {

@@ -146,10 +146,10 @@ pub(crate) struct WorldArguments {
     #[arg(long, help_heading = "World")]
     pub(crate) capped: bool,
     /// Leave out the busiest function of the trace
-    #[arg(long, help_heading = "World")]
+    #[arg(long, help_heading = "World", hide_short_help = true)]
     pub(crate) without_busiest: bool,
-    /// Leave out functions whose calls all take the same long time, which are taken to sleep
-    #[arg(long, help_heading = "World")]
+    /// Leave out functions that sleep: all their calls take the same long time
+    #[arg(long, help_heading = "World", hide_short_help = true)]
     pub(crate) no_sleepers: bool,
     /// CPU that may be granted for each core there is
     #[arg(long, value_name = "FACTOR", help_heading = "World")]

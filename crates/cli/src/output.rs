@@ -92,14 +92,14 @@ pub(crate) fn command_line() -> String {
 
 /// Tells what went wrong, and what to do where there is something to say.
 pub(crate) fn tell(error: &anyhow::Error) {
-    let mut told = error.to_string();
+    let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Some messages quote their cause already.
-        if !told.contains(&cause) {
-            told = format!("{told}: {cause}");
+        if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
         }
     }
-    eprintln!("error: {told}");
+    eprintln!("error: {message}");
     if let Some(hint) = error.chain().find_map(hint) {
         eprintln!("\nhint: {hint}");
     }

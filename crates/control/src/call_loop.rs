@@ -1,4 +1,4 @@
-//! One call: size, start, look, close. Policy, safeguards, harvest pool and fallback behind one door
+//! One call: size, start, look, resized, close. Policy, safeguards, harvest pool and fallback behind one door
 //! that never fails.
 //!
 //! A call that gets what its user reserved and is not looked at costs no allocation and touches no
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 use windfall_core::call::Beyond;
 use windfall_core::{
-    Allocation, Amendment, CallControl, CallDecision, CallOutcome, CallPlan, CallPolicy,
-    CallSafeguardChain, CallView, Duration, GrantChange, Look, NodeId, RunningCall, Start,
-    Timestamp,
+    Allocation, Amendment, CallClose, CallControl, CallDecision, CallHints, CallId, CallPlan,
+    CallPolicy, CallSafeguardChain, CallView, Duration, GrantChange, Look, NodeId, Refusal,
+    Resized, RunningCall, Start, Timestamp,
 };
 
-use crate::harvest_pool::HarvestPool;
+use crate::harvest_pool::{Coverage, HarvestPool};
 use crate::node_ledger::{Claim, NodeLedger};
-use crate::quarantine::Quarantine;
+use crate::quarantine::{Quarantine, catch};
 
 /// No call is looked at again sooner than this, whatever a policy asks: a look after no time at all
 /// would stop time.
@@ -38,6 +38,10 @@ pub struct CallCounters {
     pub quarantines: u64,
     /// Loans called back.
     pub recalls: u64,
+    /// Changes that did not come into force as asked.
+    pub refused_changes: u64,
+    /// Calls that were lost.
+    pub lost: u64,
     /// Places where a safeguard stepped in, by its name.
     pub amendments: BTreeMap<Cow<'static, str>, u64>,
 }
@@ -126,16 +130,42 @@ impl CallLoop {
         &mut self.nodes[node.index()]
     }
 
-    /// The policy's wish within the safeguards, or what the user reserved. One straight line to the
-    /// plan, because every call takes it: wish and plan are large, and nothing moves them about.
+    /// The ledger of a node on which anything is lent or left to lend.
+    fn ledger_in_use(&mut self, node: NodeId) -> Option<&mut NodeLedger> {
+        self.nodes.get_mut(node.index()).filter(|ledger| !ledger.is_empty())
+    }
+
+    /// Drops what is kept for a call that is gone without an outcome.
+    #[cold]
+    fn forget(&mut self, call: CallId) {
+        self.counters.lost += 1;
+        self.safeguards.lost(call);
+        self.report(|policy| policy.lost(call));
+    }
+
+    /// Reports something to the policy and to the shadow. A panic counts as a failure of the policy; the shadow is
+    /// never obeyed, so a panic of it changes nothing.
+    #[inline]
+    fn report(&mut self, mut event: impl FnMut(&mut dyn CallPolicy)) {
+        if catch(|| event(self.policy.as_mut())).is_err() {
+            self.quarantine.note(false);
+        }
+        if let Some(shadow) = &mut self.shadow {
+            let _ = catch(|| event(shadow.as_mut()));
+        }
+    }
+
+    /// The policy's decision within the safeguards, or what the user reserved. One straight line to the
+    /// plan, because every call takes it: decision and plan are large, and nothing moves them about.
     #[inline(always)]
     fn plan_for(&mut self, call: &CallView) -> CallPlan {
         if self.leaves_calls_alone {
             return self.plan_as_reserved(call);
         }
+        let policy = &mut self.policy;
         let problem = match self.quarantine.admit() {
-            Ok(()) => match &self.policy.size(call) {
-                Ok(wish) => match self.safeguards.at_dispatch(call, wish) {
+            Ok(()) => match &catch(|| policy.size(call)) {
+                Ok(Ok(decision)) => match self.safeguards.at_dispatch(call, decision) {
                     Ok(plan) => {
                         self.quarantine.note(true);
                         if !plan.amendments().is_empty() {
@@ -145,7 +175,8 @@ impl CallLoop {
                     }
                     Err(nonsense) => self.failed(&nonsense),
                 },
-                Err(error) => self.failed(error),
+                Ok(Err(error)) => self.failed(error),
+                Err(panic) => self.failed(panic),
             },
             Err(problem) => problem,
         };
@@ -171,8 +202,9 @@ impl CallLoop {
     #[cold]
     fn size_by_fallback(&mut self, call: &CallView, problem: String) -> CallPlan {
         self.counters.fallbacks += 1;
-        let wish = CallDecision::exactly(call.reservation, "fallback: the user's size");
-        let plan = self.safeguards.at_dispatch(call, &wish).expect("a reservation is an amount");
+        let decision = CallDecision::exactly(call.reservation, "fallback: the user's size");
+        let plan =
+            self.safeguards.at_dispatch(call, &decision).expect("a reservation is an amount");
         self.counters.count(plan.amendments());
         plan.decided_by_fallback(problem)
     }
@@ -181,8 +213,8 @@ impl CallLoop {
     fn look_by_fallback(&mut self, running: &RunningCall) -> CallPlan {
         self.counters.fallbacks += 1;
         let grant = running.grant.max(running.reservation);
-        let wish = CallDecision::exactly(grant, "fallback: at least the user's size");
-        self.safeguards.while_running(running, &wish).expect("a grant is an amount")
+        let decision = CallDecision::exactly(grant, "fallback: at least the user's size");
+        self.safeguards.while_running(running, &decision).expect("a grant is an amount")
     }
 
     /// What a call starts with that is to hold more or less than its user reserved; loans are settled.
@@ -212,11 +244,10 @@ impl CallLoop {
     }
 
     fn ask_shadow(&mut self, call: &CallView, plan: CallPlan) -> CallPlan {
-        let wish = self.shadow.as_mut().and_then(|shadow| shadow.size(call).ok());
-        match wish {
-            Some(wish) if wish.cpu_cores.is_finite() && wish.memory_mib.is_finite() => {
-                plan.with_shadow(&wish)
-            }
+        let Some(shadow) = &mut self.shadow else { return plan };
+        // A shadow is never obeyed, so neither an error nor a panic of it changes anything.
+        match catch(|| shadow.size(call)) {
+            Ok(Ok(decision)) if decision.size().is_finite() => plan.with_shadow(&decision),
             _ => plan,
         }
     }
@@ -235,11 +266,12 @@ impl CallControl for CallLoop {
 
     fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
         let look_after = plan.look_after().map(|after| after.max(SHORTEST_LOOK));
+        let cpu_ceiling = plan.cpu_ceiling();
         let (wanted, reservation) = (plan.grant(), call.reservation);
         if wanted == reservation {
-            return Start { grant: wanted, look_after };
+            return Start { grant: wanted, cpu_ceiling, look_after };
         }
-        Start { grant: self.settle_start(call, plan, node, room), look_after }
+        Start { grant: self.settle_start(call, plan, node, room), cpu_ceiling, look_after }
     }
 
     fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
@@ -249,8 +281,10 @@ impl CallControl for CallLoop {
             Err("the measurement was lost".to_owned())
         } else {
             quarantine.guard(|| {
-                let wish = policy.supervise(running).map_err(|error| error.to_string())?;
-                safeguards.while_running(running, &wish).map_err(|nonsense| nonsense.to_string())
+                let decision = policy.supervise(running).map_err(|error| error.to_string())?;
+                safeguards
+                    .while_running(running, &decision)
+                    .map_err(|nonsense| nonsense.to_string())
             })
         };
         let plan = judged.unwrap_or_else(|_| self.look_by_fallback(running));
@@ -265,31 +299,48 @@ impl CallControl for CallLoop {
         let grant = self.node(running.node).settle(running, &claim, changes);
         self.counters.recalls += (changes.len() - known) as u64;
         let look_after = plan.look_after().map(|after| after.max(SHORTEST_LOOK));
-        let held_back = plan.held_back();
-        Look { grant, look_after, held_back, why: plan.why(), amendments: plan.into_amendments() }
+        let (held_back, cpu_ceiling, why) = (plan.held_back(), plan.cpu_ceiling(), plan.why());
+        let amendments = plan.into_amendments();
+        Look { grant, cpu_ceiling, look_after, held_back, why, amendments }
     }
 
-    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
-        self.safeguards.at_end(outcome);
-        self.policy.learn(outcome);
-        if let Some(shadow) = &mut self.shadow {
-            shadow.learn(outcome);
+    fn resized(&mut self, change: &Resized, changes: &mut Vec<GrantChange>) {
+        self.safeguards.resized(change);
+        // The answer to a change that a later one replaced: the ledger is at the later one already.
+        if change.in_force == change.asked || change.refused == Some(Refusal::Superseded) {
+            return;
+        }
+        self.counters.refused_changes += 1;
+        let known = changes.len();
+        if let Some(ledger) = self.ledger_in_use(change.node) {
+            ledger.resized(change, changes);
+        }
+        let others = changes[known..].iter().filter(|other| other.call != change.call).count();
+        self.counters.recalls += others as u64;
+    }
+
+    fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        match end {
+            CallClose::Measured(outcome) => {
+                self.safeguards.at_end(outcome);
+                self.report(|policy| policy.learn(outcome));
+            }
+            CallClose::Lost { call, .. } => self.forget(call),
         }
         let known = changes.len();
-        if let Some(ledger) = self.nodes.get_mut(outcome.node.index())
-            && !ledger.is_empty()
-        {
-            ledger.end(outcome.id, changes);
+        if let Some(ledger) = self.ledger_in_use(end.node()) {
+            ledger.end(end.call(), changes);
         }
         self.counters.recalls += (changes.len() - known) as u64;
     }
 
-    fn needs_outcomes(&self) -> bool {
-        self.is_curious || !self.nodes.is_empty()
-    }
-
-    fn leaves_calls_alone(&self) -> bool {
-        self.leaves_calls_alone && self.safeguards.is_empty() && self.shadow.is_none()
+    fn hints(&self) -> CallHints {
+        CallHints {
+            needs_outcomes: self.is_curious || !self.nodes.is_empty(),
+            leaves_calls_alone: self.leaves_calls_alone
+                && self.safeguards.is_empty()
+                && self.shadow.is_none(),
+        }
     }
 
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {
@@ -299,7 +350,7 @@ impl CallControl for CallLoop {
         }
         let Some(pool) = self.pool(node) else { return 0.0 };
         let until = now + plan.expected_run().unwrap_or(Duration::ZERO);
-        let (cpu, memory) = pool.coverage(wanted, now, until);
+        let Coverage { cpu, memory } = pool.coverage(wanted, now, until);
         // A resource that is not wanted has no say.
         let cpu_weight = if wanted.cpu.get() > 0 { CPU_WEIGHT } else { 0.0 };
         let memory_weight = if wanted.memory.get() > 0 { 1.0 - CPU_WEIGHT } else { 0.0 };
@@ -307,5 +358,9 @@ impl CallControl for CallLoop {
     }
 }
 
+#[cfg(test)]
+mod scripted_platform;
+#[cfg(test)]
+mod stories;
 #[cfg(test)]
 mod tests;

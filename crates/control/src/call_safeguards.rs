@@ -11,8 +11,8 @@ pub use floor::{Floor, FloorShare};
 pub use slack_budget::{Preference, SlackBudget, SlackSettings};
 pub use surges::SurgeSettings;
 
-/// Every name an amendment of a call can carry; the first is the chain's own last word.
-pub const NAMES: [&str; 4] = ["ceiling", faasrm::NAME, floor::NAME, slack_budget::NAME];
+/// Every name an amendment of a call can carry; the first two are the chain's own last words.
+pub const NAMES: [&str; 5] = ["ceiling", "platform", faasrm::NAME, floor::NAME, slack_budget::NAME];
 
 #[cfg(test)]
 mod tests;

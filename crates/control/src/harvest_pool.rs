@@ -12,7 +12,7 @@
 
 use windfall_core::{Allocation, CallId, Timestamp};
 
-/// What a borrower must give back at once.
+/// What a borrower must give back immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recall {
     /// Who has it.
@@ -34,6 +34,15 @@ struct Loan {
     donor: CallId,
     borrower: CallId,
     amount: Allocation,
+}
+
+/// Shares of what is wanted that a pool can cover, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coverage {
+    /// Of the CPU.
+    pub cpu: f64,
+    /// Of the memory.
+    pub memory: f64,
 }
 
 /// What the calls of one node have left to each other.
@@ -190,13 +199,13 @@ impl HarvestPool {
     /// It is the area under what is free at each moment, never more than `wanted` at once, over
     /// `wanted` times the length. 2 cores wanted for 10 s, 1 core free for 10 s and 3 more for 5 s:
     /// (2 x 5 + 1 x 5) / (2 x 10) = 0.75. Nothing wanted is fully covered.
-    pub fn coverage(&self, wanted: Allocation, from: Timestamp, until: Timestamp) -> (f64, f64) {
+    pub fn coverage(&self, wanted: Allocation, from: Timestamp, until: Timestamp) -> Coverage {
         let length = until.since(from).as_nanos() as f64;
         if length == 0.0 {
             let free = self.free().min(wanted);
             let cpu = share(f64::from(free.cpu.get()), f64::from(wanted.cpu.get()));
             let memory = share(f64::from(free.memory.get()), f64::from(wanted.memory.get()));
-            return (cpu, memory);
+            return Coverage { cpu, memory };
         }
         // From the last end backwards: what is free before an end is what was free after it, plus the
         // entry that ends there.
@@ -214,10 +223,10 @@ impl HarvestPool {
                 free += amount;
             }
         }
-        (
-            share(cpu, f64::from(wanted.cpu.get()) * length),
-            share(memory, f64::from(wanted.memory.get()) * length),
-        )
+        Coverage {
+            cpu: share(cpu, f64::from(wanted.cpu.get()) * length),
+            memory: share(memory, f64::from(wanted.memory.get()) * length),
+        }
     }
 
     /// Every entry's loans add up to what it says is lent, every loan has a donor's entry, nobody

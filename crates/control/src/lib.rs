@@ -13,6 +13,7 @@
 pub mod call_loop;
 pub mod call_safeguards;
 pub mod harvest_pool;
+pub mod node_book;
 mod node_ledger;
 pub mod quarantine;
 pub mod restore;
@@ -20,7 +21,8 @@ pub mod safeguards;
 pub mod tick_loop;
 
 pub use call_loop::{CallCounters, CallLoop};
-pub use harvest_pool::{HarvestPool, Recall};
+pub use harvest_pool::{Coverage, HarvestPool, Recall};
+pub use node_book::{NodeBook, Payment};
 pub use quarantine::Quarantine;
 pub use restore::RestoreReservations;
 pub use tick_loop::{ControlLoop, TickCounters};

@@ -1,8 +1,8 @@
 //! The harvest pool of a node together with what its borrowers hold of their own, so that a recalled
-//! loan can be told to its borrower as a new grant.
+//! loan can be passed to its borrower as a new grant.
 
 use windfall_core::call::Beyond;
-use windfall_core::{Allocation, CallId, GrantChange, RunningCall, Timestamp};
+use windfall_core::{Allocation, CallId, GrantChange, Resized, RunningCall, Timestamp};
 
 use crate::harvest_pool::{HarvestPool, Recall};
 
@@ -49,7 +49,7 @@ impl NodeLedger {
         self.pool.put(call, amount, until);
     }
 
-    /// Settles a running call's new claim and tells what it gets. Raises up to its reservation are its
+    /// Settles a running call's new claim and returns what it gets. Raises up to its reservation are its
     /// right: its own entry gives first, then loans on the node are recalled as far as room is missing.
     /// What lies above comes from the pool or from free room, as far as there is any.
     pub(crate) fn settle(
@@ -84,8 +84,41 @@ impl NodeLedger {
         };
         self.pool.put(call, harvested.saturating_sub(put), until);
         self.remember(call, own);
-        self.tell(changes, "a donor needs its own");
+        self.push_changes(changes, "a donor needs its own");
         own + kept + got
+    }
+
+    /// Brings the ledger in line with what is in force after a change.
+    ///
+    /// - What a call still holds of its reservation cannot be lent: asked 300m of 1000m, in force 800m leaves 200m of
+    ///   the 700m in the pool, and loans of the other 500m are recalled.
+    /// - A loan that did not come into force goes back to the pool.
+    /// - A call that is short of its own has loans on the node recalled, and asks again if there were any. Loans run
+    ///   out, so this comes to an end even where a platform refuses everything.
+    pub(crate) fn resized(&mut self, change: &Resized, changes: &mut Vec<GrantChange>) {
+        let Resized { call, reservation, asked, in_force, .. } = *change;
+        self.recalls.clear();
+        let harvested = reservation.saturating_sub(in_force);
+        let put = self.pool.put_by(call);
+        self.pool.take_back(call, put.saturating_sub(harvested), &mut self.recalls);
+
+        let missing = asked.saturating_sub(in_force);
+        let borrowed = self.pool.borrowed_by(call);
+        if missing != Allocation::ZERO && borrowed != Allocation::ZERO {
+            self.pool.give_back(call, missing.min(borrowed));
+            if missing.min(borrowed) == borrowed {
+                self.own.retain(|(borrower, _)| *borrower != call);
+            }
+        }
+        let right = asked.min(reservation);
+        let known = self.recalls.len();
+        self.pool.recall(right.saturating_sub(in_force), &mut self.recalls);
+        let has_recalled = self.recalls.len() > known;
+        self.push_changes(changes, "a call is short of its own");
+        if has_recalled {
+            let grant = right.max(in_force);
+            changes.push(GrantChange { call, grant, why: "asked again: loans were recalled" });
+        }
     }
 
     /// A call has ended: its loans go back, what it lent is recalled.
@@ -93,7 +126,7 @@ impl NodeLedger {
         self.recalls.clear();
         self.pool.end(call, &mut self.recalls);
         self.own.retain(|(borrower, _)| *borrower != call);
-        self.tell(changes, "a donor has ended");
+        self.push_changes(changes, "a donor has ended");
     }
 
     /// Keeps what a borrower holds itself for as long as it has loans.
@@ -105,7 +138,7 @@ impl NodeLedger {
     }
 
     /// Turns the recalls into one change per borrower.
-    fn tell(&mut self, changes: &mut Vec<GrantChange>, why: &'static str) {
+    fn push_changes(&mut self, changes: &mut Vec<GrantChange>, why: &'static str) {
         self.recalls.sort_by_key(|recall| recall.borrower);
         self.recalls.dedup_by_key(|recall| recall.borrower);
         for recall in &self.recalls {

@@ -1,14 +1,13 @@
 //! The second decision point: one call. It is sized at dispatch, looked at while it runs, and closed at
-//! its end.
+//! its end. Here is what a policy sees of it and answers; what a platform asks is in [`crate::call_control`].
 
 use serde::{Deserialize, Serialize};
 
-use crate::call_safeguard::CallPlan;
+use crate::call_control::CallCapabilities;
 use crate::demand::CallDemand;
 use crate::policy::PolicyError;
-use crate::record::Amendment;
 use crate::time::{Duration, Timestamp};
-use crate::units::{Allocation, Mebibytes, MilliCpu, Nonsense};
+use crate::units::{Allocation, CpuCeiling, Mebibytes, MilliCpu, Nonsense, PlainSize};
 use crate::workload::FunctionId;
 
 /// A call's number in order of arrival.
@@ -54,6 +53,15 @@ pub struct Foresight {
     pub demand: CallDemand,
 }
 
+/// What is free, in real numbers: a sum over nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Room {
+    /// CPU, cores.
+    pub cores: f64,
+    /// Memory, MiB.
+    pub mib: f64,
+}
+
 /// A call about to start, as a policy sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallView {
@@ -71,10 +79,12 @@ pub struct CallView {
     pub reservation: Allocation,
     /// The most that one call may be granted.
     pub ceiling: Allocation,
-    /// Cores and MiB free on all nodes together.
-    pub free_in_cluster: (f64, f64),
+    /// What is free on all nodes together.
+    pub free_in_cluster: Room,
     /// Calls waiting in the cluster.
     pub waiting: u64,
+    /// What the platform can set for it; read by the last rule of the chain.
+    pub capabilities: CallCapabilities,
     /// The future; empty for everyone but the oracle.
     pub foresight: Option<Foresight>,
 }
@@ -90,11 +100,13 @@ pub enum Beyond {
     HarvestPool,
 }
 
-/// What a policy wishes for one call. Plain numbers: a learned policy can wish for anything.
+/// What a policy decides for one call. Plain numbers: a learned policy can answer with anything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallDecision {
-    /// CPU, cores.
+    /// CPU that the call is guaranteed, cores: its weight while cores are short.
     pub cpu_cores: f64,
+    /// The most CPU it may use, cores; no more than is guaranteed by default.
+    pub cpu_ceiling: CpuCeiling<f64>,
     /// Memory, MiB.
     pub memory_mib: f64,
     /// Where the part above the reservation may come from.
@@ -108,7 +120,7 @@ pub struct CallDecision {
 }
 
 impl CallDecision {
-    /// The wish as an amount, unless a number in it is nonsense.
+    /// The guaranteed CPU and the memory as amounts, unless a number in them is nonsense.
     #[inline]
     pub fn grant(&self) -> Result<Allocation, Nonsense> {
         Ok(Allocation {
@@ -117,10 +129,16 @@ impl CallDecision {
         })
     }
 
-    /// A wish for exactly `grant`, unsupervised.
+    /// The guaranteed CPU and the memory as they were decided, checked or not.
+    pub fn size(&self) -> PlainSize {
+        PlainSize { cores: self.cpu_cores, mib: self.memory_mib }
+    }
+
+    /// Exactly `grant` and no more, unsupervised.
     pub fn exactly(grant: Allocation, why: &'static str) -> Self {
         Self {
             cpu_cores: grant.cpu.cores(),
+            cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib: grant.memory.mib(),
             beyond: Beyond::FreeCapacity,
             expected_run: None,
@@ -174,7 +192,7 @@ pub struct RunningCall {
     pub reservation: Allocation,
     /// The most that one call may be granted.
     pub ceiling: Allocation,
-    /// What it holds.
+    /// What it holds: what is in force, not what was asked.
     pub grant: Allocation,
     /// What is still owed to it: raises that found no room.
     pub owed: Allocation,
@@ -184,6 +202,8 @@ pub struct RunningCall {
     pub waiting: u64,
     /// How long a change takes to have effect here.
     pub actuation_delay: Duration,
+    /// What the platform can set for it; read by the last rule of the chain.
+    pub capabilities: CallCapabilities,
     /// What the sensors say since the last look.
     pub sensed: Sensed,
 }
@@ -250,110 +270,20 @@ pub trait CallPolicy: Send {
         Ok(CallDecision::exactly(running.grant, "as it is"))
     }
 
-    /// What came of it.
+    /// Learns from an attempt that has ended.
     fn learn(&mut self, _outcome: &CallOutcome) {}
 
-    /// Whether every call is to get exactly what its user reserves, unsupervised. Who says yes is spared
-    /// the questions.
+    /// A call that was sized is gone without an outcome: whatever is kept for it can be dropped.
+    fn lost(&mut self, _call: CallId) {}
+
+    /// Whether every call is to get exactly what its user reserves, unsupervised. If true, the loop skips
+    /// [`Self::size`] and [`Self::supervise`].
     fn leaves_calls_alone(&self) -> bool {
         false
     }
 
-    /// Whether [`Self::learn`] does anything. Who says no is spared the measuring.
+    /// Whether [`Self::learn`] does anything. If false, a platform need not measure for this policy.
     fn learns(&self) -> bool {
         true
-    }
-}
-
-/// What a call starts with on the node that took it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
-    /// Its first grant: at least the plan's least, at most what the node has.
-    pub grant: Allocation,
-    /// When to look at it.
-    pub look_after: Option<Duration>,
-}
-
-/// What a running call holds from now on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Look {
-    /// Its new grant. What the node lacks of it is owed and paid before any new call starts there.
-    pub grant: Allocation,
-    /// When to look again.
-    pub look_after: Option<Duration>,
-    /// CPU that the node keeps out of new calls' reach, because this call may want it back at any moment.
-    pub held_back: MilliCpu,
-    /// Where safeguards stepped in.
-    pub amendments: Vec<Amendment>,
-    /// One short phrase for the journal.
-    pub why: &'static str,
-}
-
-/// A change to another running call on the same node: a loan that is called back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GrantChange {
-    /// Whose grant.
-    pub call: CallId,
-    /// Its new grant, never below the call's own reservation.
-    pub grant: Allocation,
-    /// One short phrase for the journal.
-    pub why: &'static str,
-}
-
-/// The per-call loop as a platform sees it: policy, safeguards, harvest pool and fallback behind one
-/// door. It never fails; what is in doubt gets the user's size.
-pub trait CallControl: Send {
-    /// Sizes a call that is about to start. No node is chosen yet.
-    fn size(&mut self, call: &CallView) -> CallPlan;
-
-    /// The call starts on `node`, which has `room` left.
-    fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start;
-
-    /// A look at a running call; `changes` receives what other calls on the node must give back.
-    fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look;
-
-    /// An attempt has ended; `changes` receives what its borrowers must give back.
-    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>);
-
-    /// Whether [`Self::close`] does anything, now: somebody learns or has lent. If not, a platform need
-    /// not measure an attempt that has ended, nor tell of it.
-    fn needs_outcomes(&self) -> bool {
-        true
-    }
-
-    /// Whether every call is to get exactly what its user reserves, unsupervised, and nobody has a say in
-    /// it. Then a platform need not ask. Stays as it is for a whole run.
-    fn leaves_calls_alone(&self) -> bool {
-        false
-    }
-
-    /// How much of what the call would like beyond its reservation `node`'s harvest pool could cover
-    /// for its expected run: 0 nothing, 1 all of it. Guides coverage-aware placement.
-    fn coverage(&self, _node: NodeId, _plan: &CallPlan, _now: Timestamp) -> f64 {
-        0.0
-    }
-}
-
-impl<C: CallControl + ?Sized> CallControl for &mut C {
-    fn size(&mut self, call: &CallView) -> CallPlan {
-        (**self).size(call)
-    }
-    fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
-        (**self).start(call, plan, node, room)
-    }
-    fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
-        (**self).look(running, changes)
-    }
-    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
-        (**self).close(outcome, changes);
-    }
-    fn needs_outcomes(&self) -> bool {
-        (**self).needs_outcomes()
-    }
-    fn leaves_calls_alone(&self) -> bool {
-        (**self).leaves_calls_alone()
-    }
-    fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {
-        (**self).coverage(node, plan, now)
     }
 }

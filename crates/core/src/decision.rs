@@ -1,5 +1,5 @@
-//! What a policy wishes for at a tick. Plain numbers with their unit in the name: a learned policy can
-//! wish for anything, and only the safeguard chain turns a wish into quantities.
+//! What a policy decides at a tick. Plain numbers with their unit in the name: a learned policy can
+//! return anything, and only the safeguard chain turns a decision into quantities.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ impl<T> Setting<T> {
     }
 }
 
-/// What is wished for one function.
+/// What a policy proposes for one function.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// Which function.
@@ -62,7 +62,7 @@ pub struct Target {
     pub memory_mib: Setting<f64>,
     /// Calls that one instance serves at once.
     pub concurrency: Setting<f64>,
-    /// How long an idle instance above the wished number stays.
+    /// How long an idle instance above the target number stays.
     pub keep_alive: Setting<Duration>,
     /// What the function's idle instance that would go next is worth per MiB, in any unit that all
     /// functions share. Where a call needs room the least worth goes first.
@@ -80,7 +80,7 @@ impl Target {
     }
 }
 
-/// The wishes of one tick.
+/// What a policy decides at one tick.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// One entry per function that should change.

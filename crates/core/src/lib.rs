@@ -10,12 +10,13 @@
 //! The picture is walked at two decision points. Per **tick** a [`Policy`] sees an [`Observation`] of all
 //! functions and answers with a [`Decision`]; the [`SafeguardChain`] turns it into a [`Plan`], which a
 //! [`Platform`] carries out. Per **call** a [`CallPolicy`] sees one call at its dispatch and while it
-//! runs; the [`CallSafeguardChain`] turns its wish into a [`CallPlan`].
+//! runs; the [`CallSafeguardChain`] turns its decision into a [`CallPlan`].
 //!
-//! Wishes are plain numbers, because a learned policy can wish for anything, NaN included. Plans are
+//! Decisions are plain numbers, because a learned policy can return anything, NaN included. Plans are
 //! typed, bounded, and can be made by the chains alone.
 
 pub mod call;
+pub mod call_control;
 pub mod call_safeguard;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -35,8 +36,11 @@ pub mod units;
 pub mod workload;
 
 pub use call::{
-    CallControl, CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, Foresight,
-    GrantChange, Look, NodeId, RunningCall, Sensed, Start,
+    CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, Foresight, NodeId, Room,
+    RunningCall, Sensed,
+};
+pub use call_control::{
+    CallCapabilities, CallClose, CallControl, CallHints, GrantChange, Look, Resized, Start,
 };
 pub use call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain, Proposal};
 pub use decision::{Decision, Setting, Target};
@@ -55,5 +59,7 @@ pub use record::{
 pub use safeguard::{Plan, PlannedTarget, Safeguard, SafeguardChain, Verdict};
 pub use seed::Seed;
 pub use time::{Duration, Timestamp};
-pub use units::{Allocation, CpuCeiling, Instances, Mebibytes, MilliCpu, Nonsense, Worth};
+pub use units::{
+    Allocation, CpuCeiling, Instances, Mebibytes, MilliCpu, Nonsense, PlainSize, Worth,
+};
 pub use workload::{Arrival, ColdStart, FunctionId, FunctionProfile, Trigger, Workload};

@@ -29,7 +29,7 @@ pub struct Needs {
 pub trait Policy: Send {
     /// The name it has in the registry.
     fn name(&self) -> &str;
-    /// What it wants to be told.
+    /// What its observations must contain.
     fn needs(&self) -> Needs {
         Needs::default()
     }

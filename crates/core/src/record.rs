@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::call::{CallEnd, CallId, NodeId};
 use crate::decision::{Decision, Setting};
@@ -11,7 +11,7 @@ use crate::observation::Observation;
 use crate::platform::Receipt;
 use crate::safeguard::{Plan, PlannedTarget};
 use crate::time::{Duration, Timestamp};
-use crate::units::{Allocation, CpuCeiling};
+use crate::units::{Allocation, CpuCeiling, PlainSize};
 use crate::workload::{FunctionId, FunctionProfile};
 
 /// A knob that can be held back.
@@ -177,8 +177,9 @@ pub struct CallRecord {
     pub cold_start: Duration,
     /// Time spent running, killed attempts included.
     pub run: Duration,
-    /// Run time it would have had alone at the user's size.
-    pub baseline: Duration,
+    /// Run time it would have had alone at the user's size. Only a simulator knows it.
+    #[serde(default)]
+    pub baseline: Option<Duration>,
     /// Attempts, 1 if nothing was killed.
     pub attempts: u8,
     /// Attempts that were killed because memory crossed the limit.
@@ -187,16 +188,18 @@ pub struct CallRecord {
     pub input: Option<f32>,
     /// What the user reserves.
     pub reservation: Allocation,
-    /// What the policy wished for at dispatch: cores and MiB.
-    #[serde(deserialize_with = "anything_wished")]
-    pub wanted: (f64, f64),
-    /// Who wished it.
+    /// What the policy decided at dispatch, unchecked.
+    pub wanted: PlainSize,
+    /// Who decided it.
     pub decided_by: DecidedBy,
-    /// What a second policy would have wished for; never obeyed.
-    #[serde(default, deserialize_with = "anything_shadowed")]
-    pub shadow: Option<(f64, f64)>,
-    /// What it started with.
+    /// What a second policy would have decided; never obeyed.
+    #[serde(default)]
+    pub shadow: Option<PlainSize>,
+    /// What it started with; its CPU is the guarantee.
     pub first_grant: Allocation,
+    /// The most CPU it could use when it started; written only if that is not what was guaranteed.
+    #[serde(default, skip_serializing_if = "CpuCeiling::is_at_grant")]
+    pub cpu_ceiling: CpuCeiling,
     /// The least of each resource it ever held while running.
     pub lowest_grant: Allocation,
     /// The most of each resource it ever held while running.
@@ -233,35 +236,23 @@ impl CallRecord {
         !self.highest_grant.fits(self.reservation)
     }
 
-    /// Execution time relative to the user's allocation (RFET); waiting does not count.
-    pub fn relative_run(&self) -> f64 {
-        self.run.as_nanos_f64() / self.baseline.as_nanos_f64().max(1.0)
+    /// Execution time relative to the user's allocation (RFET), where that is known; waiting does not count.
+    pub fn relative_run(&self) -> Option<f64> {
+        Some(self.run.as_nanos_f64() / self.baseline?.as_nanos_f64().max(1.0))
     }
 
-    /// Time from arrival to end over the baseline.
-    pub fn slowdown(&self) -> f64 {
+    /// Time from arrival to end over the baseline, where that is known.
+    pub fn slowdown(&self) -> Option<f64> {
         let latency = self.ended_at.since(self.arrived_at).as_nanos_f64();
-        latency / self.baseline.as_nanos_f64().max(1.0)
+        Some(latency / self.baseline?.as_nanos_f64().max(1.0))
     }
 
     /// Slowdown with a denominator of at least `floor`, and at least 1: a call of 1 ms that waited 50 ms
     /// has a slowdown of 51, which says little; with a floor of 100 ms it counts as not delayed.
-    pub fn bounded_slowdown(&self, floor: Duration) -> f64 {
+    pub fn bounded_slowdown(&self, floor: Duration) -> Option<f64> {
         let latency = self.ended_at.since(self.arrived_at).as_nanos_f64();
-        (latency / self.baseline.max(floor).as_nanos_f64().max(1.0)).max(1.0)
+        Some((latency / self.baseline?.max(floor).as_nanos_f64().max(1.0)).max(1.0))
     }
-}
-
-/// A wish can be NaN or endless, which JSON writes as null; what is not a number comes back as NaN.
-fn anything_wished<'de, D: Deserializer<'de>>(from: D) -> Result<(f64, f64), D::Error> {
-    let (cores, mib) = <(Option<f64>, Option<f64>)>::deserialize(from)?;
-    Ok((cores.unwrap_or(f64::NAN), mib.unwrap_or(f64::NAN)))
-}
-
-/// The shadow's wish, as [`anything_wished`].
-fn anything_shadowed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(f64, f64)>, D::Error> {
-    let wish = <Option<(Option<f64>, Option<f64>)>>::deserialize(from)?;
-    Ok(wish.map(|(cores, mib)| (cores.unwrap_or(f64::NAN), mib.unwrap_or(f64::NAN))))
 }
 
 /// The cluster over a stretch of time; all amounts are averages over it.

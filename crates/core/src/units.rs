@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Thousandths of a CPU core.
 #[derive(
@@ -27,11 +27,11 @@ pub struct Mebibytes(u32);
 #[serde(transparent)]
 pub struct Instances(u32);
 
-/// A wish that is not a quantity: NaN, negative, or too large for the unit.
+/// A number that is not a quantity: NaN, negative, or too large for the unit.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{value} is not an amount of {unit}; allowed is 0 to {max}")]
 pub struct Nonsense {
-    /// What was wished for.
+    /// What was asked for.
     pub value: f64,
     /// The unit it was meant in.
     pub unit: &'static str,
@@ -39,7 +39,7 @@ pub struct Nonsense {
     pub max: f64,
 }
 
-/// `value` as an integer amount, rounded up: a wish for 0.3 MiB must not become nothing.
+/// `value` as an integer amount, rounded up: a decision for 0.3 MiB must not become 0.
 ///
 /// An amount that went through floating point comes back as itself: 1.001 cores times 1000 is a hair
 /// more or less than 1001, and a hair is not a thousandth of a core.
@@ -240,6 +240,45 @@ impl fmt::Display for CpuCeiling {
     }
 }
 
+/// CPU and memory as a policy answered them: plain numbers that nobody has checked, NaN included.
+///
+/// Written as `{"cores":0.5,"mib":256.0}`. What is not finite is written as null and read back as NaN; the pair
+/// `[0.5,256.0]` of older journals is read as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PlainSize {
+    /// CPU, cores.
+    pub cores: f64,
+    /// Memory, MiB.
+    pub mib: f64,
+}
+
+impl PlainSize {
+    /// Whether both are numbers.
+    pub fn is_finite(self) -> bool {
+        self.cores.is_finite() && self.mib.is_finite()
+    }
+}
+
+impl From<Allocation> for PlainSize {
+    fn from(amount: Allocation) -> Self {
+        Self { cores: amount.cpu.cores(), mib: amount.memory.mib() }
+    }
+}
+
+impl<'de> Deserialize<'de> for PlainSize {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Named { cores: Option<f64>, mib: Option<f64> },
+            Pair(Option<f64>, Option<f64>),
+        }
+        let (Written::Named { cores, mib } | Written::Pair(cores, mib)) =
+            Written::deserialize(from)?;
+        Ok(Self { cores: cores.unwrap_or(f64::NAN), mib: mib.unwrap_or(f64::NAN) })
+    }
+}
+
 /// CPU and memory together: what a user reserves, what a call is granted, what a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Allocation {
@@ -363,6 +402,17 @@ mod tests {
         assert_eq!(CpuCeiling::Unlimited.limit(grant), None);
         let proposed = CpuCeiling::At(f64::NAN);
         assert!(proposed.try_map(MilliCpu::from_cores).is_err());
+    }
+
+    #[test]
+    fn a_plain_size_survives_json_and_reads_the_pair_of_old() {
+        let read = |text: &str| serde_json::from_str::<PlainSize>(text).unwrap();
+        let size = PlainSize { cores: 0.5, mib: 256.0 };
+        let text = serde_json::to_string(&size).unwrap();
+        assert_eq!(text, r#"{"cores":0.5,"mib":256.0}"#);
+        assert_eq!((read(&text), read("[0.5,256.0]")), (size, size));
+        let odd = read(&serde_json::to_string(&PlainSize { cores: f64::NAN, mib: 1.0 }).unwrap());
+        assert!(odd.cores.is_nan() && odd.mib == 1.0 && !odd.is_finite());
     }
 
     #[test]

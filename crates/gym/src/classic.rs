@@ -6,11 +6,11 @@
 //! | `hpa` | instances to keep CPU at 70 % of what they hold, with a tolerance of 10 % |
 //! | `queueing` | M/M/c staffing one cold start ahead (`windfall-policy`) |
 //! | `ensure` | square-root staffing, and CPU by latency: a step up 10 % above the best seen, a step down when the cluster is full |
-//! | `windfall-scaling` | instances by the hazard of their next use and the price of memory (`windfall-policy`), never none; in a world that tells when calls come |
+//! | `windfall-scaling` | instances by the hazard of their next use and the price of memory (`windfall-policy`), never none; in a world whose observations list single calls |
 //! | `random` | any allowed move |
 //! | `oracle` | the best of all sizes for the load that comes ([`crate::oracle`]) |
 //!
-//! A policy wishes for any number it likes; [`Stepwise`] makes it take one published move per tick towards it, which is
+//! A policy may decide on any number; [`Stepwise`] makes it take one published move per tick towards it, which is
 //! what a learner with these moves can do. None turns back at once ([`Steady`]).
 
 use std::collections::BTreeMap;
@@ -19,8 +19,8 @@ use windfall_core::{Decision, FunctionId, FunctionView, Policy, Seed, Setting, T
 use windfall_policy::{EnsureScaling, Queueing, QueueingSettings, WindfallScaling};
 use windfall_rl::random::Draw;
 
-use crate::moves::{CPU_STEP, Moves, Wish};
-use crate::oracle::best_wish;
+use crate::moves::{CPU_STEP, Deployment, Moves};
+use crate::oracle::best_deployment;
 use crate::reward::RewardSettings;
 pub use crate::scaling::{own_target, target_of};
 use crate::world::World;
@@ -29,7 +29,7 @@ use crate::world::World;
 pub trait Driver: Send {
     /// Its name in reports.
     fn name(&self) -> &'static str;
-    /// What it wishes for.
+    /// What it decides.
     fn decide(&mut self, world: &World) -> Decision;
 }
 
@@ -95,10 +95,10 @@ impl Driver for Hpa {
         for index in (0..world.count()).filter(|&index| world.is_active(index)) {
             let standing = f64::from(world.standing(index));
             let ratio = world.earned(index).cpu_utilisation / self.target;
-            let wished =
+            let proposed =
                 if (ratio - 1.0).abs() <= self.tolerance { standing } else { standing * ratio };
             decision.targets.push(Target {
-                instances: Setting::Set(wished.ceil().max(1.0)),
+                instances: Setting::Set(proposed.ceil().max(1.0)),
                 ..Target::keep(FunctionId(index as u32))
             });
         }
@@ -223,11 +223,13 @@ impl Driver for Random {
         let range = world.settings().range;
         let mut allowed = vec![false; self.moves.count()];
         for index in (0..world.count()).filter(|&index| world.is_active(index)) {
-            let wish = world.wish(index);
-            self.moves.write_allowed(wish, range, world.room(), &mut allowed);
+            let deployment = world.deployment(index);
+            self.moves.write_allowed(deployment, range, world.room(), &mut allowed);
             let open: Vec<usize> = (0..allowed.len()).filter(|&place| allowed[place]).collect();
             let step = self.moves.list()[open[self.draw.below(open.len())]];
-            decision.targets.push(target_of(index, step.apply(wish, range).unwrap_or(wish)));
+            decision
+                .targets
+                .push(target_of(index, step.apply(deployment, range).unwrap_or(deployment)));
         }
         decision
     }
@@ -250,8 +252,8 @@ impl Driver for Oracle {
             let queued = world.seen().functions[index].queued;
             let setup = world.setup(index);
             let moment = (now, tick, queued);
-            let wish = best_wish(&setup, moment, world.settings().range, &self.reward);
-            decision.targets.push(target_of(index, wish));
+            let deployment = best_deployment(&setup, moment, world.settings().range, &self.reward);
+            decision.targets.push(target_of(index, deployment));
         }
         decision
     }
@@ -279,9 +281,9 @@ impl Driver for Steady {
         let mut decision = self.inner.decide(world);
         for target in &mut decision.targets {
             let index = target.function.index();
-            let now = f64::from(world.wish(index).instances);
+            let now = f64::from(world.deployment(index).instances);
             let turned = f64::from(world.turned(index));
-            if target.instances.value().is_some_and(|wished| (wished - now) * turned < 0.0) {
+            if target.instances.value().is_some_and(|proposed| (proposed - now) * turned < 0.0) {
                 target.instances = Setting::Keep;
             }
         }
@@ -289,7 +291,7 @@ impl Driver for Steady {
     }
 }
 
-/// A driver that takes one move per tick towards what another wishes.
+/// A driver that takes one move per tick towards what another driver decides.
 pub struct Stepwise {
     inner: Box<dyn Driver>,
     moves: Moves,
@@ -308,34 +310,34 @@ impl Driver for Stepwise {
     }
 
     fn decide(&mut self, world: &World) -> Decision {
-        let wished = self.inner.decide(world);
+        let proposed = self.inner.decide(world);
         let range = world.settings().range;
         let mut allowed = vec![false; self.moves.count()];
         let mut decision = Decision::default();
         for index in (0..world.count()).filter(|&index| world.is_active(index)) {
-            let wish = world.wish(index);
-            self.moves.write_allowed(wish, range, world.room(), &mut allowed);
+            let deployment = world.deployment(index);
+            self.moves.write_allowed(deployment, range, world.room(), &mut allowed);
             for (step, allowed) in self.moves.list().iter().zip(&mut allowed) {
                 *allowed &= step.instances * world.turned(index) >= 0;
             }
-            let goal = goal_of(&own_target(&wished, index), wish);
-            let place = self.moves.towards(wish, goal, range, &allowed);
-            let new = self.moves.list()[place].apply(wish, range).unwrap_or(wish);
+            let goal = goal_of(&own_target(&proposed, index), deployment);
+            let place = self.moves.towards(deployment, goal, range, &allowed);
+            let new = self.moves.list()[place].apply(deployment, range).unwrap_or(deployment);
             decision.targets.push(target_of(index, new));
         }
         decision
     }
 }
 
-/// Where a target leads from `wish`, in whole units.
-pub fn goal_of(target: &Target, wish: Wish) -> Wish {
+/// Where a target leads from `deployment`, in whole units.
+pub fn goal_of(target: &Target, deployment: Deployment) -> Deployment {
     let whole = |setting: Setting<f64>, unit: f64, now: u32| {
         setting.value().map_or(now, |value| (value * unit).round().max(0.0) as u32)
     };
-    Wish {
-        instances: whole(target.instances, 1.0, wish.instances),
-        cpu: whole(target.cpu_cores, 1000.0, wish.cpu),
-        memory: whole(target.memory_mib, 1.0, wish.memory),
+    Deployment {
+        instances: whole(target.instances, 1.0, deployment.instances),
+        cpu: whole(target.cpu_cores, 1000.0, deployment.cpu),
+        memory: whole(target.memory_mib, 1.0, deployment.memory),
     }
 }
 
@@ -435,7 +437,7 @@ mod tests {
                 driver(name, &Moves::paper(), settings.reward, Seed::new(5)).expect("it is named");
             let outcomes = drive(env.world_mut(), &mut *chosen, &settings.reward, 30);
             assert!(outcomes.iter().all(|one| one.calls > 0 && one.core_seconds > 0.0), "{name}");
-            assert!((0..4).all(|index| env.world().wish(index).instances >= 1), "{name}");
+            assert!((0..4).all(|index| env.world().deployment(index).instances >= 1), "{name}");
         }
     }
 }

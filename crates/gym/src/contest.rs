@@ -82,7 +82,7 @@ pub struct Contest {
     pub trained: Vec<Trained>,
 }
 
-/// Trains and plays. `progress` is told of every iteration, from several threads.
+/// Trains and plays. `progress` is called after every iteration, from several threads.
 pub fn contest(plan: &Plan, progress: &(dyn Fn(&CurvePoint) + Sync)) -> Contest {
     let seeds: Vec<u64> = (plan.first_seed..plan.first_seed + plan.seeds.max(1)).collect();
     let workers = Workers::new(plan.threads);

@@ -76,7 +76,7 @@ mod tests {
             let off = profile.slo_ms / knee;
             assert!(
                 (0.7..1.43).contains(&off),
-                "{}: {} told, {knee:.0} found",
+                "{}: {} stated, {knee:.0} found",
                 profile.name,
                 profile.slo_ms
             );

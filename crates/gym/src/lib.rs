@@ -4,7 +4,7 @@
 //!   FUNCTIONS  measured service law ([`profile`]) x Azure-like load by the minute ([`pattern`])
 //!       │
 //!       ▼
-//!   WORLD      nodes in virtual time, one tick every 5 s, safeguards between wish and deed ([`world`])
+//!   WORLD      nodes in virtual time, one tick every 5 s, safeguards between decision and plan ([`world`])
 //!       │
 //!       ├─► windfall/Scaling-v0        one function learns, neighbours follow a rule     ([`scaling`])
 //!       ├─► windfall/MultiScaling-v0   every function has an agent                       ([`multi`])

@@ -21,9 +21,9 @@ use crate::traffic::Shared;
 /// What a call without an answer counts as: the course's "unstable latency" begins here.
 pub const TIME_OUT_MS: f64 = 60_000.0;
 
-/// What happened to one function since the last look.
+/// The service that callers of one function got since the last sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Felt {
+pub struct ServiceLevel {
     /// SLO preservation, 0 to 1; 1 if nobody called.
     pub preserved: f64,
     /// Mean latency of what was counted, milliseconds; 0 if nothing was.
@@ -100,8 +100,8 @@ impl Meter {
         }
     }
 
-    /// What was felt of `function` since the last time this was asked.
-    pub(crate) fn take(&mut self, function: usize, now: Timestamp) -> Felt {
+    /// The service level of `function` since the last call of this method.
+    pub(crate) fn take(&mut self, function: usize, now: Timestamp) -> ServiceLevel {
         let (mut preserved, mut latency, mut calls) = std::mem::take(&mut self.sums[function]);
         let slo = self.objectives[function];
         for &arrived in &self.open[function] {
@@ -115,10 +115,10 @@ impl Meter {
             calls += 1;
         }
         if calls == 0 {
-            return Felt { preserved: 1.0, latency_ms: 0.0, calls: 0 };
+            return ServiceLevel { preserved: 1.0, latency_ms: 0.0, calls: 0 };
         }
         let count = f64::from(calls);
-        Felt { preserved: preserved / count, latency_ms: latency / count, calls }
+        ServiceLevel { preserved: preserved / count, latency_ms: latency / count, calls }
     }
 
     /// Everything kept of `function`; calls that still wait beyond the objective at their age.
@@ -159,9 +159,9 @@ mod tests {
         meter.sums[0] = (1.5, 2500.0, 2);
         meter.arrived(0, Timestamp::from_secs(6));
         meter.arrived(0, Timestamp::from_secs(10));
-        let felt = meter.take(0, Timestamp::from_secs(10));
-        assert!((felt.preserved - (1.0 + 0.5 + 0.25) / 3.0).abs() < 1e-12);
-        assert_eq!(felt.calls, 3);
+        let service_level = meter.take(0, Timestamp::from_secs(10));
+        assert!((service_level.preserved - (1.0 + 0.5 + 0.25) / 3.0).abs() < 1e-12);
+        assert_eq!(service_level.calls, 3);
         // Nothing has ended since; the old call still waits.
         assert_eq!(meter.take(0, Timestamp::from_secs(10)).calls, 1);
     }

@@ -11,9 +11,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a function is to have.
+/// The instances of a function and the size of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Deployment {
     /// Instances.
     pub instances: u32,
     /// CPU of each, millicores.
@@ -22,7 +22,7 @@ pub struct Wish {
     pub memory: u32,
 }
 
-impl Wish {
+impl Deployment {
     fn total(self) -> (i64, i64) {
         let count = i64::from(self.instances);
         (count * i64::from(self.cpu), count * i64::from(self.memory))
@@ -86,26 +86,26 @@ impl Move {
         if parts.is_empty() { "hold".to_owned() } else { parts.join("+") }
     }
 
-    /// Whether `wish` is left with `floor` MiB at least, or none is taken away.
-    pub fn keeps_memory(self, wish: Wish, floor: f64) -> bool {
+    /// Whether `deployment` is left with `floor` MiB at least, or none is taken away.
+    pub fn keeps_memory(self, deployment: Deployment, floor: f64) -> bool {
         let taken = i64::from(self.memory) * i64::from(MEMORY_STEP);
-        taken >= 0 || (i64::from(wish.memory) + taken) as f64 >= floor
+        taken >= 0 || (i64::from(deployment.memory) + taken) as f64 >= floor
     }
 
-    /// What `wish` becomes, or nothing if a knob would leave its range or an empty function be resized.
-    pub fn apply(self, wish: Wish, range: Range) -> Option<Wish> {
+    /// What `deployment` becomes, or nothing if a knob would leave its range or an empty function be resized.
+    pub fn apply(self, deployment: Deployment, range: Range) -> Option<Deployment> {
         let turn = |value: u32, steps: i32, size: u32, (least, most): (u32, u32)| {
             let new = i64::from(value) + i64::from(steps) * i64::from(size);
             let is_inside = (i64::from(least)..=i64::from(most)).contains(&new);
             if steps == 0 { Some(value) } else { is_inside.then_some(new as u32) }
         };
-        if wish.instances == 0 && (self.cpu != 0 || self.memory != 0) {
+        if deployment.instances == 0 && (self.cpu != 0 || self.memory != 0) {
             return None;
         }
-        Some(Wish {
-            instances: turn(wish.instances, self.instances, 1, range.instances)?,
-            cpu: turn(wish.cpu, self.cpu, CPU_STEP, range.cpu)?,
-            memory: turn(wish.memory, self.memory, MEMORY_STEP, range.memory)?,
+        Some(Deployment {
+            instances: turn(deployment.instances, self.instances, 1, range.instances)?,
+            cpu: turn(deployment.cpu, self.cpu, CPU_STEP, range.cpu)?,
+            memory: turn(deployment.memory, self.memory, MEMORY_STEP, range.memory)?,
         })
     }
 }
@@ -163,12 +163,18 @@ impl Moves {
         self.list.iter().map(|step| step.name()).collect()
     }
 
-    /// Which moves a function with `wish` may make when the cluster has `room` (millicores, MiB) left.
-    pub fn write_allowed(&self, wish: Wish, range: Range, room: (i64, i64), allowed: &mut [bool]) {
-        let held = wish.total();
+    /// Which moves a function with `deployment` may make when the cluster has `room` (millicores, MiB) left.
+    pub fn write_allowed(
+        &self,
+        deployment: Deployment,
+        range: Range,
+        room: (i64, i64),
+        allowed: &mut [bool],
+    ) {
+        let held = deployment.total();
         for (step, allowed) in self.list.iter().zip(allowed) {
             *allowed = step.is_hold()
-                || step.apply(wish, range).is_some_and(|new| {
+                || step.apply(deployment, range).is_some_and(|new| {
                     let (cpu, memory) = new.total();
                     (cpu <= held.0 || cpu - held.0 <= room.0)
                         && (memory <= held.1 || memory - held.1 <= room.1)
@@ -177,9 +183,15 @@ impl Moves {
     }
 
     /// The allowed move that comes nearest to `goal`, instances first; among equals the first.
-    pub fn towards(&self, wish: Wish, goal: Wish, range: Range, allowed: &[bool]) -> usize {
+    pub fn towards(
+        &self,
+        deployment: Deployment,
+        goal: Deployment,
+        range: Range,
+        allowed: &[bool],
+    ) -> usize {
         let distance = |place: &usize| {
-            let new = self.list[*place].apply(wish, range).unwrap_or(wish);
+            let new = self.list[*place].apply(deployment, range).unwrap_or(deployment);
             let instances = i64::from(new.instances.abs_diff(goal.instances));
             let cpu = i64::from(new.cpu.abs_diff(goal.cpu) / (CPU_STEP / 4));
             let memory = i64::from(new.memory.abs_diff(goal.memory) / (MEMORY_STEP / 2));
@@ -188,8 +200,8 @@ impl Moves {
         (0..self.list.len()).filter(|&place| allowed[place]).min_by_key(distance).unwrap_or(0)
     }
 
-    /// The move that led from one wish to another; hold if none of the set did.
-    pub fn between(&self, from: Wish, to: Wish, range: Range) -> usize {
+    /// The move that led from one deployment to another; hold if none of the set did.
+    pub fn between(&self, from: Deployment, to: Deployment, range: Range) -> usize {
         self.list.iter().position(|step| step.apply(from, range) == Some(to)).unwrap_or(0)
     }
 }
@@ -198,7 +210,7 @@ impl Moves {
 mod tests {
     use super::*;
 
-    const HERE: Wish = Wish { instances: 1, cpu: 128, memory: 64 };
+    const HERE: Deployment = Deployment { instances: 1, cpu: 128, memory: 64 };
 
     #[test]
     fn names_say_what_moves_do() {
@@ -214,26 +226,26 @@ mod tests {
         let range = Range { instances: (0, 10), ..Range::default() };
         moves.write_allowed(HERE, range, (10_000, 10_000), &mut allowed);
         assert_eq!(allowed, [true, true, true, true, false]);
-        let nothing = Wish { instances: 0, ..HERE };
+        let nothing = Deployment { instances: 0, ..HERE };
         moves.write_allowed(nothing, range, (10_000, 10_000), &mut allowed);
         assert_eq!(allowed, [true, true, false, false, false]);
         // No room for another instance, but for a step of CPU.
-        moves.write_allowed(Wish { cpu: 1024, ..HERE }, range, (200, 200), &mut allowed);
+        moves.write_allowed(Deployment { cpu: 1024, ..HERE }, range, (200, 200), &mut allowed);
         assert_eq!(allowed, [true, false, true, true, true]);
     }
 
     #[test]
     fn a_goal_is_approached_step_by_step() {
         let (moves, range) = (Moves::course(), Range::default());
-        let goal = Wish { instances: 3, cpu: 256, memory: 64 };
-        let mut wish = HERE;
+        let goal = Deployment { instances: 3, cpu: 256, memory: 64 };
+        let mut deployment = HERE;
         let mut path = Vec::new();
         for _ in 0..4 {
-            let step = moves.towards(wish, goal, range, &[true; 5]);
+            let step = moves.towards(deployment, goal, range, &[true; 5]);
             path.push(moves.names()[step].clone());
-            wish = moves.list()[step].apply(wish, range).unwrap();
+            deployment = moves.list()[step].apply(deployment, range).unwrap();
         }
         assert_eq!(path, ["out", "out", "up", "hold"]);
-        assert_eq!(moves.between(HERE, Wish { instances: 2, ..HERE }, range), 1);
+        assert_eq!(moves.between(HERE, Deployment { instances: 2, ..HERE }, range), 1);
     }
 }

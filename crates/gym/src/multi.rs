@@ -1,18 +1,19 @@
 //! `windfall/MultiScaling-v0`: functions on shared nodes, one agent each.
 //!
 //! Every agent sees its own function (seven numbers), makes one move per tick, and is paid for its own function.
-//! What the others do reaches it through shared cores, shared room, and whatever its learner is told of them.
+//! What the others do reaches it through shared cores, shared room, and whatever its learner observes of them.
 //! Functions can join, leave and change while the world runs; an absent function has no agent.
 
 use windfall_core::{Decision, Seed};
 use windfall_rl::Split;
 
-use crate::moves::{Moves, Range, Wish};
+use crate::moves::{Deployment, Moves, Range};
 use crate::pattern::Patterns;
 use crate::profile::TWELVE;
 use crate::reward::{Paid, RewardSettings};
 use crate::scaling::{change, target_of};
 use crate::traffic::FunctionSetup;
+use crate::world::Rates;
 use crate::world::{World, WorldSettings};
 
 /// Name and version.
@@ -48,7 +49,7 @@ pub struct MultiSettings {
     pub reward: RewardSettings,
     /// Decides which functions the numbers mean.
     pub seed: Seed,
-    /// Whether drivers are told when single calls came and went.
+    /// Whether drivers observe single calls.
     pub tells_presence: bool,
 }
 
@@ -149,17 +150,17 @@ impl MultiScaling {
         if !self.world.is_active(agent) {
             return row.fill(0.0);
         }
-        let (earned, wish) = (self.world.earned(agent), self.world.wish(agent));
+        let (earned, deployment) = (self.world.earned(agent), self.world.deployment(agent));
         let range = self.world.settings().range;
-        let (rate, before) = self.world.rates(agent);
+        let Rates { now: rate, before } = self.world.rates(agent);
         let values = [
             earned.preserved,
             earned.cpu_utilisation,
             earned.memory_utilisation,
             change(rate, before),
-            f64::from(wish.cpu) / f64::from(range.cpu.1),
-            f64::from(wish.memory) / f64::from(range.memory.1),
-            f64::from(wish.instances) / f64::from(range.instances.1),
+            f64::from(deployment.cpu) / f64::from(range.cpu.1),
+            f64::from(deployment.memory) / f64::from(range.memory.1),
+            f64::from(deployment.instances) / f64::from(range.instances.1),
         ];
         for (out, value) in row.iter_mut().zip(values) {
             *out = value as f32;
@@ -171,11 +172,11 @@ impl MultiScaling {
     /// what calls were seen with ([`World::memory_floor`]).
     pub fn write_mask(&self, agent: usize, allowed: &mut [bool]) {
         let range = self.world.settings().range;
-        let (wish, room) = (self.world.wish(agent), self.world.room());
-        self.settings.moves.write_allowed(wish, range, room, allowed);
+        let (deployment, room) = (self.world.deployment(agent), self.world.room());
+        self.settings.moves.write_allowed(deployment, range, room, allowed);
         let (turned, floor) = (self.world.turned(agent), self.world.memory_floor(agent));
         for (step, allowed) in self.settings.moves.list().iter().zip(allowed) {
-            *allowed &= step.instances * turned >= 0 && step.keeps_memory(wish, floor);
+            *allowed &= step.instances * turned >= 0 && step.keeps_memory(deployment, floor);
         }
     }
 
@@ -184,7 +185,8 @@ impl MultiScaling {
         let range = self.world.settings().range;
         let mut allowed = vec![false; self.settings.moves.count()];
         let mut decision = Decision::default();
-        let before: Vec<Wish> = (0..self.agents()).map(|agent| self.world.wish(agent)).collect();
+        let before: Vec<Deployment> =
+            (0..self.agents()).map(|agent| self.world.deployment(agent)).collect();
         for (agent, choice) in chosen.iter().enumerate() {
             self.steps[agent].is_illegal = false;
             let Some(place) = *choice else { continue };
@@ -197,12 +199,12 @@ impl MultiScaling {
                 continue;
             }
             let step = self.settings.moves.list()[place];
-            let wish = step.apply(before[agent], range).unwrap_or(before[agent]);
-            decision.targets.push(target_of(agent, wish));
+            let deployment = step.apply(before[agent], range).unwrap_or(before[agent]);
+            decision.targets.push(target_of(agent, deployment));
         }
         self.step_freely(&decision);
         for (agent, before) in before.into_iter().enumerate() {
-            let after = self.world.wish(agent);
+            let after = self.world.deployment(agent);
             self.steps[agent].done = self.settings.moves.between(before, after, range);
         }
         &self.steps
@@ -267,14 +269,14 @@ mod tests {
     #[test]
     fn moves_have_their_effect_and_illegal_ones_none() {
         let mut env = env(2);
-        let before = env.world().wish(0);
+        let before = env.world().deployment(0);
         let steps = env.step(&[Some(1), None]).to_vec();
-        assert_eq!(env.world().wish(0).instances, before.instances + 1);
+        assert_eq!(env.world().deployment(0).instances, before.instances + 1);
         assert_eq!((steps[0].done, steps[1].done), (1, 0));
         for _ in 0..20 {
             env.step(&[Some(2), Some(0)]);
         }
-        assert_eq!(env.world().wish(0).instances, 1);
+        assert_eq!(env.world().deployment(0).instances, 1);
         assert!(env.step(&[Some(2), Some(0)])[0].is_illegal);
     }
 
@@ -287,12 +289,12 @@ mod tests {
             env.step(&[less; 12]);
         }
         for agent in 0..12 {
-            let wish = env.world().wish(agent);
+            let deployment = env.world().deployment(agent);
             let profile = env.world().setup(agent).profile;
-            assert!(wish.memory > profile.memory_mib, "{}: {wish:?}", profile.name);
+            assert!(deployment.memory > profile.memory_mib, "{}: {deployment:?}", profile.name);
         }
         assert!((0..12).any(|agent| {
-            env.world().wish(agent).memory < env.world().setup(agent).profile.reserved_mib
+            env.world().deployment(agent).memory < env.world().setup(agent).profile.reserved_mib
         }));
     }
 
@@ -312,7 +314,7 @@ mod tests {
         let mut rates = 0.0;
         for _ in 0..60 {
             env.step(&[Some(0); 3]);
-            rates += env.world().rates(1).0;
+            rates += env.world().rates(1).now;
         }
         assert_eq!(env.world().standing(1), 2);
         assert!(rates > 0.0, "calls come again");

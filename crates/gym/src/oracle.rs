@@ -12,22 +12,22 @@
 use windfall_core::{Duration, Timestamp};
 use windfall_policy::erlang_c;
 
-use crate::moves::{CPU_STEP, Range, Wish};
+use crate::moves::{CPU_STEP, Deployment, Range};
 use crate::profile::ServiceProfile;
 use crate::reward::{Earned, RewardSettings};
 use crate::traffic::FunctionSetup;
 
 /// The best number and size of instances for what is to come.
-pub fn best_wish(
+pub fn best_deployment(
     setup: &FunctionSetup,
     (now, tick, queued): (Timestamp, Duration, u32),
     range: Range,
     reward: &RewardSettings,
-) -> Wish {
+) -> Deployment {
     let next = setup.rate_at(now + tick + tick);
     let rate = setup.rate_at(now).max(next) + f64::from(queued) / (2.0 * tick.as_secs_f64());
     let memory = memory_for(&setup.profile, range);
-    let mut best = (f64::NEG_INFINITY, Wish { instances: 1, cpu: range.cpu.1, memory });
+    let mut best = (f64::NEG_INFINITY, Deployment { instances: 1, cpu: range.cpu.1, memory });
     for step in 1..=range.cpu.1 / CPU_STEP {
         let cpu = step * CPU_STEP;
         // Beyond what a call can use, more CPU changes nothing.
@@ -35,10 +35,10 @@ pub fn best_wish(
             continue;
         }
         for instances in range.instances.0.max(1)..=range.instances.1 {
-            let wish = Wish { instances, cpu, memory };
-            let value = expected(&setup.profile, rate, wish, reward);
+            let deployment = Deployment { instances, cpu, memory };
+            let value = expected(&setup.profile, rate, deployment, reward);
             if value > best.0 {
-                best = (value, wish);
+                best = (value, deployment);
             }
         }
     }
@@ -51,17 +51,22 @@ fn memory_for(profile: &ServiceProfile, range: Range) -> u32 {
     wanted.div_ceil(64).max(1).saturating_mul(64).clamp(range.memory.0, range.memory.1)
 }
 
-/// What a tick is expected to pay with `wish` at `rate`.
-pub fn expected(profile: &ServiceProfile, rate: f64, wish: Wish, reward: &RewardSettings) -> f64 {
-    let cores = f64::from(wish.cpu) * 1e-3;
-    let (run, count) = (profile.mean_run(cores), f64::from(wish.instances));
+/// What a tick is expected to pay with `deployment` at `rate`.
+pub fn expected(
+    profile: &ServiceProfile,
+    rate: f64,
+    deployment: Deployment,
+    reward: &RewardSettings,
+) -> f64 {
+    let cores = f64::from(deployment.cpu) * 1e-3;
+    let (run, count) = (profile.mean_run(cores), f64::from(deployment.instances));
     let load = rate * run;
     let slo = profile.slo_ms * 1e-3;
     let preserved = if load >= count {
         // The queue grows and nobody is answered in time; but every instance helps.
         0.2 * count / load
     } else {
-        let waits = erlang_c(wish.instances, load);
+        let waits = erlang_c(deployment.instances, load);
         let drain = (count - load) / run;
         let after = |wait: f64| (slo / (wait + run)).min(1.0);
         // Five equally likely waits of those who wait.
@@ -72,7 +77,7 @@ pub fn expected(profile: &ServiceProfile, rate: f64, wish: Wish, reward: &Reward
         (1.0 - waits) * after(0.0) + waits * late / 5.0
     };
     let used = (rate * profile.mean_work() / (count * cores)).min(1.0);
-    let memory = (f64::from(profile.memory_mib) * 1.1 / f64::from(wish.memory)).min(1.0);
+    let memory = (f64::from(profile.memory_mib) * 1.1 / f64::from(deployment.memory)).min(1.0);
     let earned = Earned {
         preserved,
         cpu_utilisation: used,
@@ -94,8 +99,9 @@ mod tests {
         let cores = |cores: f64| {
             let setup = FunctionSetup::busy(TWELVE[1], (Arc::new(Pattern::steady()), 0), cores);
             let now = (Timestamp::ZERO, Duration::from_secs(5), 0);
-            let wish = best_wish(&setup, now, Range::default(), &RewardSettings::default());
-            wish.instances * wish.cpu
+            let deployment =
+                best_deployment(&setup, now, Range::default(), &RewardSettings::default());
+            deployment.instances * deployment.cpu
         };
         assert!(cores(0.5) < cores(1.5) && cores(1.5) < cores(3.0));
         assert!(cores(1.5) > 1500);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! These are the published serverless reward and its overrides. Utilisation is that of CPU or the mean of CPU
-//! and memory. What an override takes away is kept under its name, so that a report can tell a function that
+//! and memory. What an override takes away is kept under its name, so that a report can distinguish a function that
 //! is slow from one that flaps: at 90 % preserved and 50 % used a tick pays 0.78; if it is also a
 //! reversal it pays -1, and the term is -1.78.
 

@@ -12,7 +12,7 @@ use crate::scaling::{Scaling, ScalingSettings};
 const EPISODES: u64 = 20;
 
 /// Name in reports, name of the driver, and whether it is held to the learner's moves. Without them a policy
-/// gets what it wishes at once, as it would on a real platform.
+/// takes effect immediately, as it would on a real platform.
 const RIVALS: [(&str, &str, bool); 8] = [
     ("fixed", "fixed", true),
     ("hpa", "hpa", true),

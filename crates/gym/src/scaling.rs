@@ -10,11 +10,12 @@ use windfall_policy::{Queueing, QueueingSettings};
 use windfall_rl::random::Draw;
 use windfall_rl::{End, Environment, Spec, Split, Step};
 
-use crate::moves::{Moves, Range, Wish};
+use crate::moves::{Deployment, Moves, Range};
 use crate::pattern::Patterns;
 use crate::profile::TWELVE;
 use crate::reward::{Paid, RewardSettings};
 use crate::traffic::FunctionSetup;
+use crate::world::Rates;
 use crate::world::{World, WorldSettings};
 
 /// Name and version.
@@ -99,7 +100,7 @@ impl Scaling {
         self.paid
     }
 
-    /// Lets one tick pass with any wish for the function: the way of policies that know no moves.
+    /// Lets one tick pass with any deployment of the function, for policies that are not limited to moves.
     pub fn step_freely(&mut self, own: Target, observation: &mut [f32]) -> Step {
         let mut decision = self.neighbours.decide(self.world.seen()).unwrap_or_default();
         let least = f64::from(self.world.settings().range.instances.0.max(1));
@@ -120,12 +121,13 @@ impl Scaling {
 
     fn write_row(&self, row: &mut [f32]) {
         let world = &self.world;
-        let (earned, wish, range) = (world.earned(0), world.wish(0), world.settings().range);
+        let (earned, deployment, range) =
+            (world.earned(0), world.deployment(0), world.settings().range);
         let cores = world.settings().node.cpu.cores() * f64::from(world.settings().nodes);
-        let own = f64::from(wish.instances * wish.cpu);
+        let own = f64::from(deployment.instances * deployment.cpu);
         let others: u32 =
-            (1..world.count()).map(|i| world.wish(i)).map(|w| w.instances * w.cpu).sum();
-        let (rate, before) = world.rates(0);
+            (1..world.count()).map(|i| world.deployment(i)).map(|w| w.instances * w.cpu).sum();
+        let Rates { now: rate, before } = world.rates(0);
         let values = [
             earned.cpu_utilisation,
             earned.preserved,
@@ -147,12 +149,12 @@ pub(crate) fn change(rate: f64, before: f64) -> f64 {
     if rate + before > 0.0 { (rate - before) / (rate + before) } else { 0.0 }
 }
 
-/// A target that leads `function` to `wish`.
-pub fn target_of(function: usize, wish: Wish) -> Target {
+/// A target that leads `function` to `deployment`.
+pub fn target_of(function: usize, deployment: Deployment) -> Target {
     Target {
-        instances: Setting::Set(f64::from(wish.instances)),
-        cpu_cores: Setting::Set(f64::from(wish.cpu) * 1e-3),
-        memory_mib: Setting::Set(f64::from(wish.memory)),
+        instances: Setting::Set(f64::from(deployment.instances)),
+        cpu_cores: Setting::Set(f64::from(deployment.cpu) * 1e-3),
+        memory_mib: Setting::Set(f64::from(deployment.memory)),
         ..Target::keep(FunctionId(function as u32))
     }
 }
@@ -194,13 +196,13 @@ impl Environment for Scaling {
 
     /// A move that is not allowed pays -1 and changes nothing, as in the course.
     fn step(&mut self, action: usize, observation: &mut [f32]) -> Step {
-        let wish = self.world.wish(0);
+        let deployment = self.world.deployment(0);
         let mut allowed = vec![false; self.moves.count()];
         let range = self.world.settings().range;
-        self.moves.write_allowed(wish, range, self.world.room(), &mut allowed);
+        self.moves.write_allowed(deployment, range, self.world.room(), &mut allowed);
         let is_legal = allowed.get(action).copied().unwrap_or(false);
-        let new = self.moves.list().get(action).and_then(|step| step.apply(wish, range));
-        let new = if is_legal { new.unwrap_or(wish) } else { wish };
+        let new = self.moves.list().get(action).and_then(|step| step.apply(deployment, range));
+        let new = if is_legal { new.unwrap_or(deployment) } else { deployment };
         let mut step = self.step_freely(target_of(0, new), observation);
         if !is_legal {
             step.reward = -1.0;
@@ -211,7 +213,7 @@ impl Environment for Scaling {
     fn info(&self) -> Vec<(&'static str, f64)> {
         let view = &self.world.seen().functions[0];
         vec![
-            ("latency_ms", self.world.felt(0).latency_ms),
+            ("latency_ms", self.world.service_level(0).latency_ms),
             ("waiting", f64::from(view.queued)),
             ("cold_starts", f64::from(view.cold_starts)),
             ("core_seconds", self.world.core_seconds(0)),
@@ -226,7 +228,7 @@ impl Environment for Scaling {
     /// mask does.
     fn mask(&self, allowed: &mut [bool]) {
         let range = self.world.settings().range;
-        self.moves.write_allowed(self.world.wish(0), range, self.world.room(), allowed);
+        self.moves.write_allowed(self.world.deployment(0), range, self.world.room(), allowed);
         for (step, allowed) in self.moves.list().iter().zip(allowed) {
             *allowed &= step.instances * self.world.turned(0) >= 0;
         }
@@ -279,7 +281,7 @@ mod tests {
         env.reset(Seed::new(1), &mut row);
         env.step(1, &mut row);
         assert_eq!(row[3], 0.0);
-        assert_eq!(env.world().wish(0).instances, 3);
+        assert_eq!(env.world().deployment(0).instances, 3);
     }
 
     #[test]

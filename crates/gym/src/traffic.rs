@@ -193,7 +193,7 @@ impl Workload for Traffic {
         let outside = self.streams[soonest].next;
         let triggered = self.shared.board().chain.take_due(outside);
         let (index, at) = match triggered {
-            // Calls are told apart by their times: two answers that were due before the last call come one after
+            // Calls are identified by their times: two answers that were due before the last call come one after
             // the other.
             Some((index, due)) => (index, due.max(self.last + Duration::from_nanos(1))),
             None if outside == Timestamp::MAX => return None,

@@ -1,7 +1,7 @@
 //! Functions on shared nodes, tick by tick.
 //!
 //! ```text
-//!   decision ─► safeguards (limits, capacity) ─► plan ─► simulator runs 5 s ─► what was seen and felt
+//!   decision ─► safeguards (limits, capacity) ─► plan ─► simulator runs 5 s ─► observation and service level
 //! ```
 //!
 //! Instances serve one call at a time and hold their size from start to stop. A node may promise more CPU than
@@ -12,17 +12,26 @@ use windfall_control::ControlLoop;
 use windfall_control::RestoreReservations;
 use windfall_control::safeguards::{Bound, Bounds, Capacity, Limits};
 use windfall_core::{
-    Allocation, CallControl, CallDecision, CallOutcome, CallPlan, CallSafeguardChain, CallView,
-    Decision, Duration, Episodic, FunctionId, GrantChange, Look, MilliCpu, NodeId, Observation,
-    Platform, RunningCall, SafeguardChain, Seed, Setting, Start, Target, Timestamp,
+    Allocation, CallClose, CallControl, CallDecision, CallPlan, CallSafeguardChain, CallView,
+    CpuCeiling, Decision, Duration, Episodic, FunctionId, GrantChange, Look, MilliCpu, NodeId,
+    Observation, Platform, RunningCall, SafeguardChain, Seed, Setting, Start, Target, Timestamp,
 };
 use windfall_sim::{Placement, ScaleOut, Settings, Simulator};
 
-use crate::meter::{Felt, MeterSink, Tally};
-use crate::moves::{Range, Wish};
+use crate::meter::{MeterSink, ServiceLevel, Tally};
+use crate::moves::{Deployment, Range};
 use crate::profile::ServiceProfile;
 use crate::reward::Earned;
 use crate::traffic::{FunctionSetup, Shared, Traffic};
+
+/// Calls per second of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// In the last tick.
+    pub now: f64,
+    /// In the tick before it.
+    pub before: f64,
+}
 
 /// What a world is like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,7 +54,7 @@ pub struct WorldSettings {
     pub first_instances: u32,
     /// Ticks that pass before the first decision.
     pub warm_up: u32,
-    /// Whether an observation tells when single calls came and went, which few policies ask for.
+    /// Whether an observation lists single calls, which few policies ask for.
     pub tells_presence: bool,
 }
 
@@ -114,12 +123,12 @@ pub struct World {
     simulator: Simulator<'static>,
     control: ControlLoop,
     seen: Observation,
-    felt: Vec<Felt>,
-    wishes: Vec<Wish>,
+    service_level: Vec<ServiceLevel>,
+    deployments: Vec<Deployment>,
     /// Which way the number of instances went in the last tick: -1, 0 or 1.
     turned: Vec<i32>,
     is_reversal: Vec<bool>,
-    rates: Vec<(f64, f64)>,
+    rates: Vec<Rates>,
     memory_peaks: Vec<f64>,
     /// The most memory that a call of each function was seen with.
     memory_highest: Vec<f64>,
@@ -136,7 +145,8 @@ impl World {
     /// Never: the simulator refuses only to go back in time.
     pub fn new(settings: WorldSettings, setups: Vec<FunctionSetup>, seed: Seed) -> Self {
         let count = setups.len();
-        let wishes: Vec<Wish> = setups.iter().map(|setup| first_wish(&settings, setup)).collect();
+        let deployments: Vec<Deployment> =
+            setups.iter().map(|setup| first_deployment(&settings, setup)).collect();
         let shared = Shared::new(setups);
         let traffic = Traffic::new(shared.clone(), Timestamp::MAX);
         let sink = MeterSink(shared.clone());
@@ -148,11 +158,11 @@ impl World {
             simulator,
             control,
             seen: Observation::default(),
-            felt: vec![Felt { preserved: 1.0, ..Felt::default() }; count],
-            wishes,
+            service_level: vec![ServiceLevel { preserved: 1.0, ..ServiceLevel::default() }; count],
+            deployments,
             turned: vec![0; count],
             is_reversal: vec![false; count],
-            rates: vec![(0.0, 0.0); count],
+            rates: vec![Rates::default(); count],
             memory_peaks: vec![0.0; count],
             memory_highest: vec![0.0; count],
             core_seconds: vec![0.0; count],
@@ -177,16 +187,18 @@ impl World {
         let seen = std::mem::take(&mut self.seen);
         let tick = self.control.carry_out(&mut self.simulator, seen, full);
         self.amendments += tick.plan.amendments().len() as u64;
-        let mut before = std::mem::take(&mut self.wishes);
-        self.wishes.clone_from(&before);
+        let mut before = std::mem::take(&mut self.deployments);
+        self.deployments.clone_from(&before);
         for target in tick.accepted() {
-            let wish = &mut self.wishes[target.function.index()];
-            wish.instances = target.instances.value().map_or(wish.instances, |count| count.get());
-            wish.cpu = target.cpu.value().map_or(wish.cpu, |cpu| cpu.get());
-            wish.memory = target.memory.value().map_or(wish.memory, |memory| memory.get());
+            let deployment = &mut self.deployments[target.function.index()];
+            deployment.instances =
+                target.instances.value().map_or(deployment.instances, |count| count.get());
+            deployment.cpu = target.cpu.value().map_or(deployment.cpu, |cpu| cpu.get());
+            deployment.memory =
+                target.memory.value().map_or(deployment.memory, |memory| memory.get());
         }
         for (index, old) in before.drain(..).enumerate() {
-            let went = self.wishes[index].instances.cmp(&old.instances) as i32;
+            let went = self.deployments[index].instances.cmp(&old.instances) as i32;
             self.is_reversal[index] = went * self.turned[index] < 0;
             self.turned[index] = went;
         }
@@ -200,19 +212,19 @@ impl World {
     /// because it was busy is stopped in the next.
     fn completed(&self, decision: &Decision) -> Decision {
         let mut targets: Vec<Target> = (0u32..)
-            .zip(&self.wishes)
-            .map(|(index, wish)| Target {
-                instances: Setting::Set(f64::from(wish.instances)),
+            .zip(&self.deployments)
+            .map(|(index, deployment)| Target {
+                instances: Setting::Set(f64::from(deployment.instances)),
                 ..Target::keep(FunctionId(index))
             })
             .collect();
-        for wished in &decision.targets {
-            if let Some(target) = targets.get_mut(wished.function.index()) {
-                let instances = match wished.instances {
+        for proposed in &decision.targets {
+            if let Some(target) = targets.get_mut(proposed.function.index()) {
+                let instances = match proposed.instances {
                     Setting::Keep => target.instances,
                     set @ Setting::Set(_) => set,
                 };
-                *target = Target { instances, keep_alive: Setting::Keep, ..wished.clone() };
+                *target = Target { instances, keep_alive: Setting::Keep, ..proposed.clone() };
             }
         }
         Decision { targets, reason: decision.reason.clone() }
@@ -224,9 +236,9 @@ impl World {
         let window = self.seen.window.as_secs_f64();
         let mut board = self.shared.board();
         for (index, view) in self.seen.functions.iter().enumerate() {
-            self.felt[index] = board.meter.take(index, self.seen.now);
+            self.service_level[index] = board.meter.take(index, self.seen.now);
             let rate = if window > 0.0 { f64::from(view.arrivals) / window } else { 0.0 };
-            self.rates[index] = (rate, self.rates[index].0);
+            self.rates[index] = Rates { now: rate, before: self.rates[index].now };
             if view.memory_peak_mib > 0.0 {
                 self.memory_peaks[index] = view.memory_peak_mib;
                 self.memory_highest[index] = self.memory_highest[index].max(view.memory_peak_mib);
@@ -243,7 +255,7 @@ impl World {
 
     /// Number of functions, absent ones included.
     pub fn count(&self) -> usize {
-        self.wishes.len()
+        self.deployments.len()
     }
 
     /// What can be seen now.
@@ -251,14 +263,14 @@ impl World {
         &self.seen
     }
 
-    /// What callers of `function` felt in the last tick.
-    pub fn felt(&self, function: usize) -> Felt {
-        self.felt[function]
+    /// The service level of `function` in the last tick.
+    pub fn service_level(&self, function: usize) -> ServiceLevel {
+        self.service_level[function]
     }
 
     /// What `function` is to have.
-    pub fn wish(&self, function: usize) -> Wish {
-        self.wishes[function]
+    pub fn deployment(&self, function: usize) -> Deployment {
+        self.deployments[function]
     }
 
     /// Which way the number of instances went in the last tick.
@@ -266,8 +278,8 @@ impl World {
         self.turned[function]
     }
 
-    /// Calls per second of `function` in the last tick and in the one before.
-    pub fn rates(&self, function: usize) -> (f64, f64) {
+    /// How often `function` was called lately.
+    pub fn rates(&self, function: usize) -> Rates {
         self.rates[function]
     }
 
@@ -292,7 +304,7 @@ impl World {
         let memory = view.allocation.memory.mib();
         let memory_used = if standing > 0 { self.memory_peaks[function] } else { 0.0 };
         Earned {
-            preserved: self.felt[function].preserved,
+            preserved: self.service_level[function].preserved,
             cpu_utilisation: share(view.cpu_used_cores, held),
             memory_utilisation: share(memory_used, memory),
             is_without_instances: standing == 0 && (view.arrivals > 0 || view.queued > 0),
@@ -304,9 +316,9 @@ impl World {
     pub fn room(&self) -> (i64, i64) {
         let cluster = &self.seen.cluster;
         let mut room = ((cluster.capacity_cores * 1000.0) as i64, cluster.capacity_mib as i64);
-        for wish in &self.wishes {
-            room.0 -= i64::from(wish.instances) * i64::from(wish.cpu);
-            room.1 -= i64::from(wish.instances) * i64::from(wish.memory);
+        for deployment in &self.deployments {
+            room.0 -= i64::from(deployment.instances) * i64::from(deployment.cpu);
+            room.1 -= i64::from(deployment.instances) * i64::from(deployment.memory);
         }
         room
     }
@@ -324,13 +336,13 @@ impl World {
     /// A function joins: it is called from now on and gets its first instances.
     pub fn join(&mut self, function: usize) {
         self.change(function, |setup| setup.is_active = true);
-        self.wishes[function] = first_wish(&self.settings, &self.setup(function));
+        self.deployments[function] = first_deployment(&self.settings, &self.setup(function));
     }
 
     /// A function leaves: nobody calls it any more and its instances go when they are idle.
     pub fn leave(&mut self, function: usize) {
         self.change(function, |setup| setup.is_active = false);
-        self.wishes[function].instances = 0;
+        self.deployments[function].instances = 0;
     }
 
     /// A function is deployed anew: other code, other load.
@@ -397,10 +409,10 @@ impl World {
     }
 }
 
-fn first_wish(settings: &WorldSettings, setup: &FunctionSetup) -> Wish {
+fn first_deployment(settings: &WorldSettings, setup: &FunctionSetup) -> Deployment {
     let instances = if setup.is_active { settings.first_instances } else { 0 };
     let reservation = setup.profile.reservation();
-    Wish { instances, cpu: reservation.cpu.get(), memory: reservation.memory.get() }
+    Deployment { instances, cpu: reservation.cpu.get(), memory: reservation.memory.get() }
 }
 
 /// Where instances are sized by ticks, the simulator never asks about a call.
@@ -414,12 +426,13 @@ impl CallControl for SizedByTicks {
     }
 
     fn start(&mut self, call: &CallView, _: &CallPlan, _: NodeId, _: Allocation) -> Start {
-        Start { grant: call.reservation, look_after: None }
+        Start { grant: call.reservation, cpu_ceiling: CpuCeiling::AtGrant, look_after: None }
     }
 
     fn look(&mut self, running: &RunningCall, _: &mut Vec<GrantChange>) -> Look {
         Look {
             grant: running.grant,
+            cpu_ceiling: CpuCeiling::AtGrant,
             look_after: None,
             held_back: MilliCpu::ZERO,
             amendments: Vec::new(),
@@ -427,5 +440,5 @@ impl CallControl for SizedByTicks {
         }
     }
 
-    fn close(&mut self, _: &CallOutcome, _: &mut Vec<GrantChange>) {}
+    fn close(&mut self, _: CallClose<'_>, _: &mut Vec<GrantChange>) {}
 }

@@ -17,7 +17,7 @@
 //! 6. There is no upper bound on shares, and an episode never ends by itself.
 //! 7. The reward depends on the last action, which the six features do not show: no policy of these
 //!    features alone that always does the same in the same state gets more than
-//!    [`optimum::memoryless`], 189.35. (One that is told which actions are legal can count its vertical
+//!    [`optimum::memoryless`], 189.35. (One that receives the mask of legal actions can count its vertical
 //!    steps by that.) [`Features::WithDirection`] adds what is missing.
 //!
 //! The mode [`Mode::FixedQuirks`] mends 1 to 6. Removing more containers than there are crashes the

@@ -10,7 +10,7 @@
 //! A sweep over 10, 30, .. 310 shows the curve; the paper's Q-learner walks along it in steps of 20; ours
 //! ([`BracketSearch`]) brackets the top with a model of memory and places that keeps it where nothing fails.
 //!
-//! What the paper does not say is chosen: the knobs of its workloads (only their kinds are told), the bins of its
+//! What the paper does not say is chosen: the knobs of its workloads (only their kinds are given), the bins of its
 //! state, the platform's sizes. [`workloads`] and [`knative`] say which.
 
 mod bracket_search;

@@ -13,8 +13,8 @@
 //!
 //! | I look for | It is in |
 //! | --- | --- |
-//! | what an agent is told of the others | [`auxiliary`] |
-//! | what one network for all is told of each function | `context` |
+//! | what an agent observes of the others | [`auxiliary`] |
+//! | what a shared network observes of each function | `context` |
 //! | agents that act and learn together: S-RL, MAPPO, SIMPPO, residual | [`team`] |
 //! | how a learner corrects the queueing rule | `residual` |
 //! | lost transitions, leases, holding and falling back | [`faults`] |

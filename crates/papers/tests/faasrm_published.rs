@@ -79,14 +79,22 @@ fn the_published_table_is_met() {
     }
     let random = row("safeguard-random");
     assert!(
-        random.rfet_range.0 >= 0.755 && random.rfet_range.1 <= 0.765,
+        random.rfet_range.low >= 0.755 && random.rfet_range.high <= 0.765,
         "{:?}",
         random.rfet_range
     );
-    assert!(random.p98_range.0 >= 14.0 && random.p98_range.1 <= 16.0, "{:?}", random.p98_range);
+    assert!(
+        random.p98_range.low >= 14.0 && random.p98_range.high <= 16.0,
+        "{:?}",
+        random.p98_range
+    );
     // An agent that has learned next to nothing: the safeguard does the work.
     let agent = row("faasrm");
-    assert!(agent.rfet_range.0 >= 0.755 && agent.rfet_range.1 <= 0.765, "{:?}", agent.rfet_range);
+    assert!(
+        agent.rfet_range.low >= 0.755 && agent.rfet_range.high <= 0.765,
+        "{:?}",
+        agent.rfet_range
+    );
     // What a replay needs beside the scores: all but the lost call, and never more than the published peak.
     assert_eq!(row("fixed").summary.calls, 85_469);
     let busiest = ["fixed", "greedy-2", "greedy-1", "safeguard-top", "safeguard-bottom"];

@@ -132,7 +132,7 @@ impl Regulated {
             return cpu;
         };
         self.calls_since_regulation = 0;
-        let is_scarce = call.free_in_cluster.0 <= step;
+        let is_scarce = call.free_in_cluster.cores <= step;
         match (is_scarce, slowness >= settings.latency_threshold) {
             (false, true) => cpu + step,
             (true, false) => cpu - step.min(cpu * settings.most_cut),
@@ -189,7 +189,7 @@ impl CallPolicy for Ensure {
 mod tests {
     use super::*;
     use crate::fake_platform::{FakePlatform, one_core_second, outcome, view};
-    use windfall_core::{Allocation, MilliCpu, Timestamp};
+    use windfall_core::{Allocation, MilliCpu, Room, Timestamp};
 
     const USER: Allocation = Allocation::new(2000, 512);
     const CEILING: Allocation = Allocation::new(8000, 1024);
@@ -210,7 +210,8 @@ mod tests {
     }
 
     fn sizes(ensure: &mut Ensure, free: f64, calls: usize) -> Vec<f64> {
-        let call = CallView { free_in_cluster: (free, 4096.0), ..view(USER, CEILING) };
+        let call =
+            CallView { free_in_cluster: Room { cores: free, mib: 4096.0 }, ..view(USER, CEILING) };
         (0..calls).map(|_| ensure.size(&call).unwrap().cpu_cores).collect()
     }
 

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use windfall_core::{
     Allocation, CallDemand, CallId, CallOutcome, CallPolicy, CallView, Duration, Foresight,
-    FunctionView, Mebibytes, MilliCpu, Policy, RunningCall, Seed, Sensed, Timestamp,
+    FunctionView, Mebibytes, MilliCpu, Policy, Room, RunningCall, Seed, Sensed, Timestamp,
 };
 
 use crate::fake_platform::{FakePlatform, one_core_second, outcome, running, view};
@@ -107,7 +107,7 @@ proptest! {
             for (n, &(cpu, memory, grant, was_killed, input)) in past.iter().enumerate() {
                 let call = CallView {
                     input,
-                    free_in_cluster: (free, free),
+                    free_in_cluster: Room { cores: free, mib: free },
                     foresight: Some(Foresight { demand: one_core_second() }),
                     ..view(reservation, ceiling)
                 };

@@ -1,8 +1,9 @@
 //! A platform for tests that runs one call at a time: sizes it, samples it, kills and retries it, closes it.
 
 use windfall_core::{
-    Allocation, CallDecision, CallDemand, CallId, CallOutcome, CallPolicy, CallView, Duration,
-    Foresight, FunctionId, Mebibytes, MilliCpu, NodeId, RunningCall, Sensed, Timestamp,
+    Allocation, CallCapabilities, CallDecision, CallDemand, CallId, CallOutcome, CallPolicy,
+    CallView, Duration, Foresight, FunctionId, Mebibytes, MilliCpu, NodeId, Room, RunningCall,
+    Sensed, Timestamp,
 };
 
 /// A platform with one function that is called once per minute.
@@ -128,6 +129,7 @@ pub(crate) fn running(view: &CallView) -> RunningCall {
         free_on_node: Allocation::new(64_000, 65_536),
         waiting: 0,
         actuation_delay: Duration::ZERO,
+        capabilities: view.capabilities,
         sensed: Sensed::default(),
     }
 }
@@ -142,8 +144,9 @@ pub(crate) fn view(reservation: Allocation, ceiling: Allocation) -> CallView {
         input: None,
         reservation,
         ceiling,
-        free_in_cluster: (64.0, 65_536.0),
+        free_in_cluster: Room { cores: 64.0, mib: 65_536.0 },
         waiting: 0,
+        capabilities: CallCapabilities::QUOTA,
         foresight: None,
     }
 }

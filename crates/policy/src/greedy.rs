@@ -42,8 +42,15 @@ impl Default for GreedySettings {
 #[derive(Clone, Debug, Default)]
 pub struct Greedy {
     settings: GreedySettings,
-    /// Cores and MiB of the next call; `None` until the first call has finished.
-    next: PerFunction<Option<(f64, f64)>>,
+    /// `None` until the first call has finished.
+    next: PerFunction<Option<NextGrant>>,
+}
+
+/// What the next call gets, up to its ceiling.
+#[derive(Clone, Copy, Debug)]
+struct NextGrant {
+    cpu_cores: f64,
+    memory_mib: f64,
 }
 
 impl Greedy {
@@ -69,12 +76,12 @@ impl CallPolicy for Greedy {
     }
 
     fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
-        let Some((cpu, memory)) = *self.next.state(call.function) else {
+        let Some(NextGrant { cpu_cores, memory_mib }) = *self.next.state(call.function) else {
             return Ok(CallDecision::exactly(call.reservation, "the first call"));
         };
         Ok(CallDecision {
-            cpu_cores: cpu.min(call.ceiling.cpu.cores()),
-            memory_mib: memory.min(call.ceiling.memory.mib()),
+            cpu_cores: cpu_cores.min(call.ceiling.cpu.cores()),
+            memory_mib: memory_mib.min(call.ceiling.memory.mib()),
             ..CallDecision::exactly(call.reservation, "one step from the last call")
         })
     }
@@ -82,9 +89,10 @@ impl CallPolicy for Greedy {
     fn learn(&mut self, outcome: &CallOutcome) {
         let GreedySettings { level_cpu_cores, level_memory_mib, .. } = self.settings;
         let grant = outcome.last_grant;
-        let cpu = self.step(outcome.cpu_peak_cores, grant.cpu.cores(), level_cpu_cores);
-        let memory = self.step(outcome.memory_peak_mib, grant.memory.mib(), level_memory_mib);
-        *self.next.state(outcome.function) = Some((cpu, memory));
+        *self.next.state(outcome.function) = Some(NextGrant {
+            cpu_cores: self.step(outcome.cpu_peak_cores, grant.cpu.cores(), level_cpu_cores),
+            memory_mib: self.step(outcome.memory_peak_mib, grant.memory.mib(), level_memory_mib),
+        });
     }
 }
 

@@ -24,8 +24,16 @@ pub(crate) fn weight(dt: Duration, half_life: Duration) -> f64 {
 /// A smoothed level with its trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Holt {
-    /// Level, and trend per second; `None` before the first reading.
-    state: Option<(f64, f64)>,
+    /// `None` before the first reading.
+    state: Option<Line>,
+}
+
+/// A level with its trend.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Line {
+    level: f64,
+    /// Per second.
+    trend: f64,
 }
 
 impl Holt {
@@ -34,24 +42,25 @@ impl Holt {
         if !reading.is_finite() || dt.is_zero() {
             return;
         }
-        let Some((level, trend)) = self.state else {
-            self.state = Some((reading, 0.0));
+        let Some(Line { level, trend }) = self.state else {
+            self.state = Some(Line { level: reading, trend: 0.0 });
             return;
         };
         let (a, b) = (weight(dt, level_half), weight(dt, trend_half));
         let seconds = dt.as_secs_f64();
         let next = a * reading + (1.0 - a) * (level + seconds * trend);
-        self.state = Some((next, b * (next - level) / seconds + (1.0 - b) * trend));
+        self.state =
+            Some(Line { level: next, trend: b * (next - level) / seconds + (1.0 - b) * trend });
     }
 
     /// Current level.
     pub fn level(&self) -> f64 {
-        self.state.map_or(0.0, |(level, _)| level.max(0.0))
+        self.state.map_or(0.0, |line| line.level.max(0.0))
     }
 
     /// Level after `ahead` if the trend continues.
     pub fn forecast(&self, ahead: Duration) -> f64 {
-        self.state.map_or(0.0, |(level, trend)| (level + ahead.as_secs_f64() * trend).max(0.0))
+        self.state.map_or(0.0, |line| (line.level + ahead.as_secs_f64() * line.trend).max(0.0))
     }
 }
 

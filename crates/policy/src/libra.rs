@@ -17,7 +17,8 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::call::Beyond;
 use windfall_core::{
-    CallDecision, CallOutcome, CallPolicy, CallView, Duration, FunctionId, PolicyError, RunningCall,
+    CallDecision, CallOutcome, CallPolicy, CallView, CpuCeiling, Duration, FunctionId, PolicyError,
+    RunningCall,
 };
 
 use crate::demand_profile::{DemandProfile, Trust};
@@ -173,6 +174,7 @@ impl CallPolicy for Libra {
         let is_harvested = cpu_cores < user.cpu.cores() || memory_mib < user.memory.mib();
         Ok(CallDecision {
             cpu_cores,
+            cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib,
             beyond: Beyond::HarvestPool,
             expected_run: run.map(Duration::from_secs_f64),

@@ -32,8 +32,8 @@ use std::collections::BTreeMap;
 
 use windfall_core::call::Beyond;
 use windfall_core::{
-    CallDecision, CallId, CallOutcome, CallPolicy, CallView, Duration, FunctionId, PolicyError,
-    RunningCall,
+    CallDecision, CallId, CallOutcome, CallPolicy, CallView, CpuCeiling, Duration, FunctionId,
+    PolicyError, RunningCall,
 };
 
 pub use settings::{SlackParameters, WindfallSizingSettings};
@@ -182,9 +182,8 @@ impl WindfallSizing {
         }
     }
 
-    /// Estimates the peak that the call would have had with enough CPU, in cores, and the share of its run that
-    /// it lost at its first size.
-    fn read_cpu(&self, outcome: &CallOutcome, watched: Option<&WatchedCall>) -> (f64, f64) {
+    /// What a finished call says about its CPU.
+    fn read_cpu(&self, outcome: &CallOutcome, watched: Option<&WatchedCall>) -> CpuReading {
         let run = outcome.run().as_secs_f64().max(1e-9);
         let peak = outcome.cpu_peak_cores;
         let sampled = watched.map_or(0.0, |call| call.throttled);
@@ -201,8 +200,16 @@ impl WindfallSizing {
         };
         let missed = (1.0 - first / need.max(1e-9)).max(0.0);
         let below_user = first < outcome.reservation.cpu.cores();
-        (need, if below_user { throttled * missed / run } else { 0.0 })
+        CpuReading { need, lost: if below_user { throttled * missed / run } else { 0.0 } }
     }
+}
+
+/// CPU of a finished call.
+struct CpuReading {
+    /// The peak that it would have had with enough CPU, in cores.
+    need: f64,
+    /// The share of its run that it lost at its first size.
+    lost: f64,
 }
 
 /// Predicted needs of a call.
@@ -237,6 +244,7 @@ impl CallPolicy for WindfallSizing {
         let most = if may_borrow { call.ceiling.cpu } else { user.cpu.min(call.ceiling.cpu) };
         Ok(CallDecision {
             cpu_cores: prediction.cpu.max(settings.floor_cpu_cores).min(most.cores()),
+            cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib: prediction.memory.max(settings.floor_memory_mib).min(user.memory.mib()),
             beyond: Beyond::HarvestPool,
             expected_run: Some(Duration::from_secs_f64(prediction.shortest.min(1e6))),
@@ -250,12 +258,17 @@ impl CallPolicy for WindfallSizing {
         let memory_mib = self.propose_memory(running);
         Ok(CallDecision {
             cpu_cores,
+            cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib,
             beyond: Beyond::HarvestPool,
             expected_run: None,
             look_after: Some(self.next_look(running.elapsed())),
             why,
         })
+    }
+
+    fn lost(&mut self, call: CallId) {
+        self.calls.remove(&call);
     }
 
     fn learn(&mut self, outcome: &CallOutcome) {
@@ -268,7 +281,7 @@ impl CallPolicy for WindfallSizing {
             return;
         }
         let x = self.visible(outcome.input);
-        let (cpu, lost) = self.read_cpu(outcome, watched.as_ref());
+        let CpuReading { need: cpu, lost } = self.read_cpu(outcome, watched.as_ref());
         let memory = outcome.memory_peak_mib;
         let known = self.function(outcome.function);
         let age = known.finished;

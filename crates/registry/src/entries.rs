@@ -56,7 +56,7 @@ impl Assembled {
         }
     }
 
-    /// What its ticks want to be told.
+    /// What the observations of its ticks must contain.
     pub fn needs(&self) -> Needs {
         self.tick.as_ref().map_or_else(Needs::default, |tick| tick.needs())
     }

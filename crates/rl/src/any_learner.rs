@@ -74,7 +74,7 @@ pub enum AnySettings {
 }
 
 impl AnySettings {
-    /// What an algorithm does unless told otherwise, in an environment with this description.
+    /// The default settings of an algorithm, in an environment with this description.
     pub fn usual(kind: Kind, spec: &Spec, iterations: u64) -> Self {
         match kind {
             Kind::Ppo => Self::Ppo(PpoSettings { iterations, ..PpoSettings::default() }),
@@ -198,7 +198,7 @@ impl Header {
             .map_err(|error| CheckpointError::Damaged { reason: format!("its settings: {error}") })
     }
 
-    /// Whether its policy is told which actions are allowed.
+    /// Whether its policy receives the mask of allowed actions.
     pub fn masks(&self) -> bool {
         self.settings.get("masks").and_then(Value::as_bool).unwrap_or(true)
     }

@@ -58,18 +58,18 @@ pub fn measure<E: Environment>(
     let clock = clocks.wall;
     let one = steps_per_second(vec![make()], 200_000, rounds, clock);
     let many = steps_per_second((0..256).map(|_| make()).collect(), 800, rounds, clock);
-    let (samples, update, ratio) = ppo((0..8).map(|_| make()).collect(), rounds, clocks, tick);
+    let ppo = ppo((0..8).map(|_| make()).collect(), rounds, clocks, tick);
     let (policy, score) = (policy_latency(clock), score_latency(clock));
     Measurements {
         env_steps_per_s: one,
         env_steps_per_s_256: many,
-        ppo_samples_per_s: samples,
-        update_ms: update * 1e3,
-        update_ratio_to_products: ratio,
-        policy_p50_us: policy.0,
-        policy_p99_us: policy.1,
-        score64_p50_us: score.0,
-        score64_p99_us: score.1,
+        ppo_samples_per_s: ppo.samples_per_second,
+        update_ms: ppo.update_seconds * 1e3,
+        update_ratio_to_products: ppo.ratio_to_products,
+        policy_p50_us: policy.p50_us,
+        policy_p99_us: policy.p99_us,
+        score64_p50_us: score.p50_us,
+        score64_p99_us: score.p99_us,
     }
 }
 
@@ -99,13 +99,21 @@ fn steps_per_second<E: Environment>(
     (0..rounds).map(round).fold(0.0, f64::max)
 }
 
-/// Samples per second, seconds of an update phase, its ratio to the bare products.
+/// Speed of PPO.
+struct PpoSpeed {
+    samples_per_second: f64,
+    /// Of an update phase.
+    update_seconds: f64,
+    /// Of an update phase to its bare matrix products.
+    ratio_to_products: f64,
+}
+
 fn ppo<E: Environment>(
     environments: Vec<E>,
     rounds: usize,
     clocks: Clocks<'_>,
     tick: &mut dyn FnMut(),
-) -> (f64, f64, f64) {
+) -> PpoSpeed {
     const SAMPLES: usize = 2048;
     let settings = PpoSettings { steps: SAMPLES / environments.len(), ..PpoSettings::default() };
     let updates = SAMPLES / settings.minibatch * settings.epochs;
@@ -129,7 +137,12 @@ fn ppo<E: Environment>(
     }
     ratios.sort_unstable_by(f64::total_cmp);
     #[expect(clippy::cast_precision_loss, reason = "two thousand")]
-    (SAMPLES as f64 / whole, update, upper_median(&ratios).unwrap_or(f64::NAN))
+    let samples = SAMPLES as f64;
+    PpoSpeed {
+        samples_per_second: samples / whole,
+        update_seconds: update,
+        ratio_to_products: upper_median(&ratios).unwrap_or(f64::NAN),
+    }
 }
 
 fn network(inputs: usize, hidden: &[usize], outputs: usize) -> Mlp {
@@ -138,7 +151,7 @@ fn network(inputs: usize, hidden: &[usize], outputs: usize) -> Mlp {
     Mlp::new(shape, Initial::Orthogonal { hidden: 1.0, output: 1.0 }, Seed::new(3))
 }
 
-fn policy_latency(clock: Clock<'_>) -> (f64, f64) {
+fn policy_latency(clock: Clock<'_>) -> Latency {
     let mut policy = NetworkPolicy::new(network(6, &[64, 64], 5), Scaling::identity(6));
     let mut draw = Draw::new(Seed::new(4));
     let rows: Vec<f32> = (0..6 * 256).map(|_| draw.unit_f32()).collect();
@@ -148,7 +161,7 @@ fn policy_latency(clock: Clock<'_>) -> (f64, f64) {
     })
 }
 
-fn score_latency(clock: Clock<'_>) -> (f64, f64) {
+fn score_latency(clock: Clock<'_>) -> Latency {
     let mut policy = ScorePolicy::new(network(11, &[32, 16], 1), Scaling::identity(11), 64);
     let mut draw = Draw::new(Seed::new(5));
     let rows: Vec<f32> = (0..11 * 128).map(|_| draw.unit_f32()).collect();
@@ -158,13 +171,18 @@ fn score_latency(clock: Clock<'_>) -> (f64, f64) {
     })
 }
 
-/// Median and 99th percentile of single calls, in microseconds, of the window with the lowest of the
-/// latter.
-fn latency(clock: Clock<'_>, mut decide: impl FnMut(usize) -> usize) -> (f64, f64) {
+/// Microseconds of single decisions.
+struct Latency {
+    p50_us: f64,
+    p99_us: f64,
+}
+
+/// Latency in the window with the lowest 99th percentile.
+fn latency(clock: Clock<'_>, mut decide: impl FnMut(usize) -> usize) -> Latency {
     // Short enough that some window of a busy machine is quiet, with twenty calls above its p99.
     const CALLS: usize = 2000;
     let mut chosen = 0;
-    let mut quietest = (f64::INFINITY, f64::INFINITY);
+    let mut quietest = Latency { p50_us: f64::INFINITY, p99_us: f64::INFINITY };
     for _ in 0..200 {
         let mut times: Vec<f64> = (0..CALLS)
             .map(|round| {
@@ -174,8 +192,9 @@ fn latency(clock: Clock<'_>, mut decide: impl FnMut(usize) -> usize) -> (f64, f6
             })
             .collect();
         times.sort_unstable_by(f64::total_cmp);
-        let window = (times[CALLS / 2] * 1e6, times[CALLS * 99 / 100] * 1e6);
-        quietest = if window.1 < quietest.1 { window } else { quietest };
+        let window =
+            Latency { p50_us: times[CALLS / 2] * 1e6, p99_us: times[CALLS * 99 / 100] * 1e6 };
+        quietest = if window.p99_us < quietest.p99_us { window } else { quietest };
     }
     // The choices are used, so that they are made.
     assert!(chosen < usize::MAX, "decisions are small numbers");

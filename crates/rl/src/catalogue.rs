@@ -33,7 +33,7 @@ pub struct Entry {
     pub panel: fn(Split) -> Vec<Box<dyn Environment>>,
     /// Settings that are known to work, for so many iterations; nothing takes the usual ones.
     pub suggested: fn(Kind, u64) -> Option<AnySettings>,
-    /// Environments to play at once unless told otherwise.
+    /// Environments to play in parallel by default.
     pub environments: usize,
 }
 

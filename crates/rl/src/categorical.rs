@@ -23,6 +23,15 @@ pub struct Choice {
     entropy: f32,
 }
 
+/// Weights of the two terms whose gradient a choice writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ObjectiveWeights {
+    /// Of the log-probability of the action.
+    pub by_log: f32,
+    /// Of the entropy.
+    pub by_entropy: f32,
+}
+
 /// The log-probability of what is not allowed: finite, so that zero times it is zero.
 pub const NEVER: f32 = -1e30;
 
@@ -108,7 +117,7 @@ impl Choice {
     pub fn write_gradient(
         &self,
         action: usize,
-        (by_log, by_entropy): (f32, f32),
+        ObjectiveWeights { by_log, by_entropy }: ObjectiveWeights,
         delta: &mut [f32],
     ) {
         let both = self.probabilities.iter().zip(&self.log_probabilities);
@@ -170,7 +179,11 @@ mod tests {
             (1.5 * choice.log_probabilities()[1] + 0.5 * entropy, choice)
         };
         let mut delta = [f32::NAN; 4];
-        objective(&logits).1.write_gradient(1, (1.5, 0.5), &mut delta);
+        objective(&logits).1.write_gradient(
+            1,
+            ObjectiveWeights { by_log: 1.5, by_entropy: 0.5 },
+            &mut delta,
+        );
         for j in 0..4 {
             let at = |shift: f32| {
                 let mut moved = logits;

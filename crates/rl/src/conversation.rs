@@ -201,8 +201,8 @@ mod tests {
             (9, "`sead`"),
         ];
         for (place, part) in parts {
-            let told = said[place]["error"].as_str().unwrap();
-            assert!(told.contains(part), "{told}");
+            let problem = said[place]["error"].as_str().unwrap();
+            assert!(problem.contains(part), "{problem}");
         }
         assert_eq!(said[10]["observation"], json!([0.75]));
     }

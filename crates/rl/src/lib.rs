@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | what an environment must do | [`mod@env`] |
 //! | an algorithm, top to bottom | [`algorithms`] |
-//! | advantages, normalisation, schedules, choices | [`advantages`], [`normalise`], [`schedule`], [`categorical`] |
+//! | advantages, value losses, normalisation, schedules, choices | [`advantages`], [`value_loss`], [`normalise`], [`schedule`], [`categorical`] |
 //! | networks, gradients, Adam | [`net`] |
 //! | a trained policy without allocation | [`policy`] |
 //! | files | [`checkpoint`] |
@@ -44,6 +44,7 @@ pub mod schedule;
 pub mod spread;
 pub mod toy;
 pub mod training;
+pub mod value_loss;
 
 pub use any_learner::{AnySettings, Kind};
 pub use catalogue::{Entry, Split};

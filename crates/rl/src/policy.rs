@@ -131,7 +131,7 @@ impl Grid {
 
 /// Plays one episode of each environment and returns each one's sum of rewards.
 ///
-/// `masks` says whether the policy is told which actions are allowed. The seeds are those of a stream of
+/// `masks` says whether the policy receives the mask of allowed actions. The seeds are those of a stream of
 /// their own, so that no training episode is ever evaluated.
 pub fn evaluate<E: Environment>(
     environments: &mut [E],

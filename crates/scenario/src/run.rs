@@ -115,7 +115,7 @@ pub fn simulator_settings(scenario: &Scenario, cluster: Cluster) -> Settings {
     }
 }
 
-/// Who sees everything, and who is told the number of calls that have ended.
+/// The sink of all records, and a callback with the number of calls that have ended.
 pub type Watching<'w> = (&'w mut dyn TelemetrySink, &'w mut (dyn FnMut(u64) + Send));
 
 impl Run<'_> {

@@ -1,4 +1,4 @@
-//! Scenarios: what is run, believed only after every value was checked. All problems of a file are told
+//! Scenarios: what is run, believed only after every value was checked. All problems of a file are reported
 //! together, each with its line.
 
 mod read;
@@ -194,9 +194,9 @@ mod tests {
     fn every_problem_is_told_at_once_with_its_line() {
         let text = "[cluster]\nnode_cores = -4\nloads = [0.5, nan]\n[platfrom]\ntick = 2\n\n[run]\npolicies = [\"fixed\", \"histogramm\"]\nseeds = 3\n";
         let error = Scenario::parse(text, "burst.toml").unwrap_err();
-        let told = error.to_string();
+        let message = error.to_string();
         assert_eq!(
-            told,
+            message,
             "burst.toml: 5 problems\n  \
              line 2: cluster.node_cores is -4, allowed is 0.1 to 1024\n  \
              line 3: cluster.loads holds nan, allowed is numbers from 0.01 to 10\n  \

@@ -168,10 +168,10 @@ impl Sweep<'_> {
         };
         let mut journal = watcher.journal(run).map_err(failed)?;
         let mut nothing = NoJournal;
-        let mut told = 0;
+        let mut reported = 0;
         let mut progress = |ended: u64| {
-            watcher.calls(ended - told);
-            told = ended;
+            watcher.calls(ended - reported);
+            reported = ended;
         };
         let run = &Run { keep_steps: journal.is_some(), ..*run };
         let sink: &mut dyn TelemetrySink = match &mut journal {
@@ -179,7 +179,7 @@ impl Sweep<'_> {
             None => &mut nothing,
         };
         let output = run.play(reserved, workload.as_mut(), sink, &mut progress)?;
-        watcher.calls(output.ledger.arrived - told);
+        watcher.calls(output.ledger.arrived - reported);
         if let Some(journal) = journal {
             journal.close().map_err(failed)?;
         }

@@ -7,9 +7,9 @@ use windfall_control::call_safeguards::{Faasrm, Floor, FloorShare, SlackBudget, 
 use windfall_core::call::Beyond;
 use windfall_core::peak_range::{PeakRange, PeakSettings};
 use windfall_core::{
-    Allocation, CallControl, CallDecision, CallOutcome, CallPlan, CallPolicy, CallSafeguardChain,
-    CallView, Duration, GrantChange, IntervalRecord, Look, NodeId, PolicyError, RunningCall, Seed,
-    Start, TelemetrySink,
+    Allocation, CallClose, CallControl, CallDecision, CallPlan, CallPolicy, CallSafeguardChain,
+    CallView, CpuCeiling, Duration, GrantChange, IntervalRecord, Look, NodeId, PolicyError,
+    RunningCall, Seed, Start, TelemetrySink,
 };
 use windfall_rl::random::Draw;
 use windfall_sim::{Settings, Simulator};
@@ -48,6 +48,11 @@ impl Adversary {
         let millis = self.0.below(400) as u64;
         Ok(CallDecision {
             cpu_cores: self.number(),
+            cpu_ceiling: match self.0.below(3) {
+                0 => CpuCeiling::AtGrant,
+                1 => CpuCeiling::At(self.number()),
+                _ => CpuCeiling::Unlimited,
+            },
             memory_mib: self.number(),
             beyond: if self.0.below(2) == 0 { Beyond::FreeCapacity } else { Beyond::HarvestPool },
             expected_run: (self.0.below(2) == 0).then(|| Duration::from_millis(millis * 7)),
@@ -114,9 +119,11 @@ impl CallControl for Watched {
         look
     }
 
-    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
-        self.ranges.observe(outcome);
-        self.control.close(outcome, changes);
+    fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        if let CallClose::Measured(outcome) = end {
+            self.ranges.observe(outcome);
+        }
+        self.control.close(end, changes);
     }
 }
 
@@ -165,8 +172,8 @@ impl CallControl for Budgeted {
         look
     }
 
-    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
-        self.control.close(outcome, changes);
+    fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        self.control.close(end, changes);
     }
 }
 

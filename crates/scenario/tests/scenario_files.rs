@@ -54,8 +54,8 @@ fn every_key_of_the_reference_page_is_known() {
         let path =
             if heading.contains("from a file") && key != "path" { "path = \"a\"\n" } else { "" };
         let text = format!("{header}{path}{key} = {{}}\n");
-        let told = Scenario::parse(&text, "page").expect_err("a table is no value").to_string();
-        assert!(told.contains(&format!("{full} is ")), "{heading}, {key}: {told}");
+        let message = Scenario::parse(&text, "page").expect_err("a table is no value").to_string();
+        assert!(message.contains(&format!("{full} is ")), "{heading}, {key}: {message}");
     }
 }
 

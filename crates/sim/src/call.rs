@@ -39,8 +39,6 @@ pub(crate) struct Call {
     /// Whether it runs; before that its instance starts.
     pub(crate) is_running: bool,
     pub(crate) grant: Allocation,
-    /// What a raise found no room for.
-    pub(crate) owed: Allocation,
     /// What its node holds back for it.
     pub(crate) held_back: MilliCpu,
     /// Where the node's account of that stood when the amount was last set.
@@ -63,6 +61,8 @@ pub(crate) struct Call {
     pub(crate) look_token: Token,
     /// Use and throttled time at the last look.
     pub(crate) looked: Looked,
+    /// A change that the control waits to hear of: what was asked.
+    pub(crate) asked: Option<Allocation>,
     /// A change on its way, with its reason.
     pub(crate) pending: Option<(Allocation, &'static str)>,
     pub(crate) resize_token: Token,
@@ -84,7 +84,6 @@ impl Call {
         self.place_on_node = 0;
         self.is_running = false;
         self.grant = start.grant;
-        self.owed = Allocation::ZERO;
         self.held_back = MilliCpu::ZERO;
         self.held_back_mark = 0.0;
         self.pace = Pace::Own;
@@ -94,7 +93,7 @@ impl Call {
         self.turn = Turn::Ends;
         self.look_after = start.look_after;
         self.looked = Looked::default();
-        self.pending = None;
+        (self.asked, self.pending) = (None, None);
         (self.turn_token, self.look_token, self.resize_token) =
             (Token::NONE, Token::NONE, Token::NONE);
     }
@@ -122,11 +121,8 @@ impl Call {
 
     /// Run time on a constant CPU share. The user's own is known, and by far the most frequent.
     fn run_time(&self, cpu: MilliCpu) -> Duration {
-        if cpu == self.record.reservation.cpu {
-            self.record.baseline
-        } else {
-            self.demand.run_time(cpu)
-        }
+        let known = self.record.baseline.filter(|_| cpu == self.record.reservation.cpu);
+        known.unwrap_or_else(|| self.demand.run_time(cpu))
     }
 
     /// How long it still runs at its own pace.

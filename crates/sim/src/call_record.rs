@@ -1,12 +1,13 @@
 //! The story of a call: how it begins, and how the stories of several attempts become one.
 
 use windfall_core::{
-    Allocation, CallEnd, CallPlan, CallRecord, DecidedBy, Duration, FunctionId, NodeId, Timestamp,
+    Allocation, CallEnd, CallPlan, CallRecord, CpuCeiling, DecidedBy, Duration, FunctionId, NodeId,
+    PlainSize, Timestamp,
 };
 
 use crate::function::Waiting;
 
-/// Begins the story of an attempt that holds `grant` from now on, over one that has been told; everything
+/// Starts the record of an attempt that holds `grant` from now on, in place of one that was reported; everything
 /// else is still to happen. Field by field, where it lies: a story that is written elsewhere and then moved
 /// costs a call a tenth of its time.
 #[inline(always)]
@@ -27,14 +28,15 @@ pub(crate) fn begin_story(
     record.ended_at = now;
     record.cold_start = Duration::ZERO;
     record.run = Duration::ZERO;
-    record.baseline = waiting.demand.run_time(reservation.cpu);
+    record.baseline = Some(waiting.demand.run_time(reservation.cpu));
     (record.attempts, record.oom_kills) = (1, 0);
     record.input = waiting.demand.input;
     record.reservation = reservation;
     // Unless a plan says otherwise; without one the user's size is what is wanted.
-    record.wanted = (reservation.cpu.cores(), reservation.memory.mib());
+    record.wanted = PlainSize::from(reservation);
     record.decided_by = DecidedBy::Policy;
     record.shadow = None;
+    record.cpu_ceiling = CpuCeiling::AtGrant;
     record.first_grant = grant;
     record.lowest_grant = grant;
     record.highest_grant = grant;
@@ -45,7 +47,7 @@ pub(crate) fn begin_story(
     record.steps.clear();
 }
 
-/// Puts on record what was wished at dispatch, and by whom.
+/// Puts on record what was decided at dispatch, and by whom.
 #[inline]
 pub(crate) fn note_plan(record: &mut CallRecord, plan: &mut CallPlan) {
     record.wanted = plan.wanted();

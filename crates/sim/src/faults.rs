@@ -31,7 +31,7 @@ impl Simulator<'_> {
             self.calls.places().filter(|&slot| self.calls[slot].record.node.0 == node).collect();
         for slot in on_node {
             self.leave(slot);
-            self.tell_outcome(slot, false);
+            self.report_loss(slot);
             self.close_record(slot, CallEnd::NodeLost);
         }
         let instances: Vec<u32> = self
@@ -43,9 +43,9 @@ impl Simulator<'_> {
             self.stop_instance(instance);
         }
         let state = &mut self.nodes[node as usize];
-        state.is_up = false;
-        state.debts.clear();
+        state.book.set_open(false);
         self.gauges.sub(Gauge::Capacity, state.cpu.get());
+        self.report_resized();
         self.reshare_if_needed(node);
         let away = self.settings.faults.node_away.max(Duration::from_secs(1));
         self.queue.push(self.now + away, Event::NodeReturns(node));
@@ -54,7 +54,7 @@ impl Simulator<'_> {
     /// A node is back, empty.
     pub(crate) fn on_node_return(&mut self, node: u32) {
         let state = &mut self.nodes[node as usize];
-        state.is_up = true;
+        state.book.set_open(true);
         self.gauges.add(Gauge::Capacity, state.cpu.get());
         self.plan_loss(node);
         self.settle(node);

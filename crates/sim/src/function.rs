@@ -58,7 +58,7 @@ pub(crate) struct Function {
     pub(crate) concurrency: u32,
     pub(crate) keep_alive: Duration,
     /// Instances that a tick has asked for.
-    pub(crate) wished: Option<u32>,
+    pub(crate) target_instances: Option<u32>,
     /// What its longest idle instance is worth to whoever looks for room; least goes first.
     pub(crate) worth: Worth,
     pub(crate) cold_start: ColdStart,
@@ -81,7 +81,7 @@ pub(crate) struct Function {
     /// The plan of the size that the instances have not got yet.
     pub(crate) resized_by: Option<PlanId>,
     pub(crate) window: Window,
-    /// Changes of the number of calls in the system since the last observation, if they are told.
+    /// Changes of the number of calls in the system since the last observation, if observations list them.
     pub(crate) presence: Vec<PresenceStep>,
     presence_at: Timestamp,
 }
@@ -95,7 +95,7 @@ impl Function {
             begun_with: profile.reservation.cpu.min(settings.ceiling.cpu),
             concurrency: settings.concurrency,
             keep_alive: settings.keep_alive,
-            wished: None,
+            target_instances: None,
             worth: Worth::default(),
             cold_start: profile.cold_start,
             home,
@@ -123,16 +123,13 @@ impl Function {
         self.presence_at = now;
     }
 
-    /// Keeps for the next observation how many calls are in need of an instance from `now` on. Where calls are sized
-    /// one by one, those that wait need room: a hundred idle instances would not start them sooner.
-    pub(crate) fn tell_presence(&mut self, now: Timestamp, sizes_calls: bool) {
-        let waiting = if sizes_calls { 0 } else { self.queue.len() as u32 };
-        let calls = self.running + waiting;
+    /// Keeps for the next observation that `calls` are in need of an instance from `now` on.
+    pub(crate) fn record_presence(&mut self, now: Timestamp, calls: u32) {
         self.presence.push(PresenceStep { at: now, calls, passed_over: 0 });
     }
 
     /// Keeps for the next observation that a call starts a new instance although idle ones stand on other nodes.
-    pub(crate) fn tell_passed_over(&mut self, now: Timestamp) {
+    pub(crate) fn record_passed_over(&mut self, now: Timestamp) {
         let passed_over = self.idle.tops().count() as u32;
         if passed_over > 0 {
             self.presence.push(PresenceStep { at: now, calls: self.running, passed_over });

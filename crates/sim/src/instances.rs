@@ -1,16 +1,14 @@
-//! Instances: how they start, who uses them, and when they go. The second half serves platforms whose
-//! instances are sized and shared; there calls wait in the function's queue for a free place.
+//! Instances: how they start, when they are idle, and when they go. What they hold meanwhile depends on the kind of
+//! platform (`kind`).
 
-use windfall_core::{
-    Allocation, CallDecision, CallSafeguardChain, Duration, Mebibytes, MilliCpu, Start, Timestamp,
-    Worth,
-};
+use windfall_core::{Allocation, Duration, Worth};
 
 use crate::event_queue::{Event, Token};
-use crate::function::{Waiting, remove_item};
+use crate::function::remove_item;
 use crate::gauges::Gauge;
 use crate::idle::Rest;
 use crate::instance::{Instance, Stage};
+use crate::kind::by_kind;
 use crate::node::Node;
 use crate::placement::Place;
 use crate::settings::{Placement, ScaleOut};
@@ -39,7 +37,7 @@ impl Simulator<'_> {
         Some(instance)
     }
 
-    fn end_idling(&mut self, instance: u32) {
+    pub(crate) fn end_idling(&mut self, instance: u32) {
         let function = self.instances[instance].function;
         self.functions[function as usize].idle.remove(&mut self.instances, instance);
         self.leave_node_idle(instance);
@@ -50,31 +48,18 @@ impl Simulator<'_> {
     fn leave_node_idle(&mut self, instance: u32) {
         let state = &mut self.instances[instance];
         state.rest = Rest::NONE;
-        if self.sizes_calls {
-            self.nodes[state.node as usize].idle -= state.held;
-            self.gauges.sub(Gauge::IdleMemory, state.held.memory.get());
-        }
+        by_kind!(self => end_idle(instance));
     }
 
     #[inline(always)]
-    fn begin_idling(&mut self, instance: u32) {
+    pub(crate) fn begin_idling(&mut self, instance: u32) {
         self.rest = self.rest.next();
-        let sizes_calls = self.sizes_calls;
         let state = &mut self.instances[instance];
         state.idle_since = self.now;
         state.rest = self.rest;
-        if sizes_calls {
-            // An idle sandbox keeps its memory and needs no CPU.
-            state.held.cpu = MilliCpu::ZERO;
-        }
-        let (function, node, held) = (state.function, state.node, state.held);
+        let function = state.function;
         self.functions[function as usize].idle.push(&mut self.instances, instance);
-        if sizes_calls {
-            self.nodes[node as usize].idle += held;
-            self.gauges.add(Gauge::IdleMemory, held.memory.get());
-            // What the call gave back may be needed by others already.
-            self.make_room(node, Allocation::ZERO);
-        }
+        by_kind!(self => begin_idle(instance));
         self.watch_keep_alive(function);
     }
 
@@ -118,10 +103,7 @@ impl Simulator<'_> {
             self.end_prewarming(instance);
             self.functions[function as usize].starting -= 1;
         }
-        if !self.sizes_calls {
-            self.nodes[node as usize].release(held, self.now);
-            self.gauges.release(held, held);
-        }
+        by_kind!(self => stop(instance));
         self.gauges.sub(Gauge::Instances, 1);
         self.gauges.instance_changes += 1;
         remove_item(&mut self.nodes[node as usize].instances, instance);
@@ -143,21 +125,9 @@ impl Simulator<'_> {
         self.functions[function as usize].ready += 1;
         match call {
             Some(call) => self.begin_run(call),
-            None => self.instance_is_free(function, instance),
+            None => by_kind!(self => place_is_free(function, instance)),
         }
         self.settle(node);
-    }
-
-    /// An instance has a free place: the next call in the queue takes it, else it rests.
-    #[inline(always)]
-    pub(crate) fn instance_is_free(&mut self, function: u32, instance: u32) {
-        if !self.sizes_calls {
-            return self.serve_queue(function, instance);
-        }
-        self.begin_idling(instance);
-        if self.functions[function as usize].keep_alive.is_zero() {
-            self.stop_instance(instance);
-        }
     }
 
     /// Sets the reminder of the end of the longest idle instance's keep-alive, if none is set.
@@ -194,7 +164,7 @@ impl Simulator<'_> {
     fn kept(&self, function: u32) -> u32 {
         let state = &self.functions[function as usize];
         let busy = state.ready - state.idle.len();
-        state.wished.unwrap_or(0).saturating_sub(busy + state.starting)
+        state.target_instances.unwrap_or(0).saturating_sub(busy + state.starting)
     }
 
     fn stop_expired(&mut self, function: u32) {
@@ -213,17 +183,19 @@ impl Simulator<'_> {
         }
     }
 
-    /// Brings the number of instances to what a tick wishes.
+    /// Brings the number of instances to the target of the last tick.
     pub(crate) fn follow_wish(&mut self, function: u32) {
-        let Some(wished) = self.functions[function as usize].wished else { return };
+        let Some(target_instances) = self.functions[function as usize].target_instances else {
+            return;
+        };
         let present = |state: &crate::function::Function| state.ready + state.starting;
-        while present(&self.functions[function as usize]) < wished {
+        while present(&self.functions[function as usize]) < target_instances {
             if !self.start_without_call(function, false) {
                 break;
             }
         }
         if self.settings.scale_out == ScaleOut::OnTick {
-            while present(&self.functions[function as usize]) > wished {
+            while present(&self.functions[function as usize]) > target_instances {
                 let Some(longest) = self.functions[function as usize].idle.first(&self.instances)
                 else {
                     break;
@@ -239,59 +211,17 @@ impl Simulator<'_> {
     /// Starts an instance that no call is bound to; false if no node has room. Idle instances give way
     /// to one that a call waits for. One that is only expected to be needed must not push out what
     /// another function needs a second later: pre-warming that evicts feeds on itself.
-    fn start_without_call(&mut self, function: u32, is_awaited: bool) -> bool {
-        let sizes_calls = self.sizes_calls;
-        let held = if sizes_calls {
-            let cpu = self.functions[function as usize].begun_with;
-            Allocation { cpu, memory: self.memory_kept(function) }
-        } else {
-            self.functions[function as usize].allocation
-        };
-        let evicts = is_awaited || (sizes_calls && self.settings.prewarm_evicts);
+    pub(crate) fn start_without_call(&mut self, function: u32, is_awaited: bool) -> bool {
+        let held = by_kind!(self => size_ahead(function));
+        let evicts = is_awaited || by_kind!(self => evicts_ahead());
         let Some(node) = self.node_for_instance(function, held, evicts) else { return false };
         let at = self.place_of(function, node);
         let instance = self.begin_instance(function, at, held);
-        self.instances[instance].prewarms = sizes_calls;
-        if sizes_calls {
-            self.make_room(node, held);
-            let (cpu, memory) = held.apart();
-            self.nodes[node as usize].idle += memory;
-            self.gauges.add(Gauge::IdleMemory, memory.memory.get());
-            self.nodes[node as usize].hold(cpu, self.now);
-            self.gauges.hold(cpu, cpu);
-            self.gauges.add(Gauge::StartingCpu, cpu.cpu.get());
-        } else {
-            self.nodes[node as usize].hold(held, self.now);
-            self.gauges.hold(held, held);
-        }
+        by_kind!(self => hold_ahead(instance));
         let cold = self.cold_start_of(function);
         let token = self.queue.push(self.now + cold, Event::InstanceReady(instance));
         self.instances[instance].token = token;
         true
-    }
-
-    /// What an instance of `function` keeps without a call, where calls are sized one by one: what the last one kept,
-    /// the user's reservation until there was one. One that is started ahead starts with as much as the last call's, as
-    /// it does when a call waits for it; the call that takes it brings its own size.
-    pub(crate) fn memory_kept(&self, function: u32) -> Mebibytes {
-        let state = &self.functions[function as usize];
-        let last = state.idle.last(&self.instances);
-        last.map_or(state.kept, |instance| self.instances[instance].held.memory)
-    }
-
-    /// What an instance that was started ahead of any call holds until it is ready is let go.
-    fn end_prewarming(&mut self, instance: u32) {
-        let state = &mut self.instances[instance];
-        if std::mem::take(&mut state.prewarms) {
-            let (cpu, memory) = state.held.apart();
-            let node = state.node as usize;
-            state.held = memory;
-            self.nodes[node].idle -= memory;
-            self.gauges.sub(Gauge::IdleMemory, memory.memory.get());
-            self.nodes[node].release(cpu, self.now);
-            self.gauges.release(cpu, cpu);
-            self.gauges.sub(Gauge::StartingCpu, cpu.cpu.get());
-        }
     }
 
     fn cold_start_of(&mut self, function: u32) -> Duration {
@@ -316,8 +246,7 @@ impl Simulator<'_> {
             if !evicts {
                 return node.filter(|&node| self.nodes[node as usize].fits_beside_idle(held));
             }
-            // Idle instances of calls that are sized one by one are in nobody's way: room is counted without them.
-            if node.is_some() || self.sizes_calls || self.settings.scale_out == ScaleOut::OnTick {
+            if node.is_some() || !by_kind!(self => stops_idle_for_instances()) {
                 return node;
             }
             let nodes = 0..self.nodes.len() as u32;
@@ -332,157 +261,9 @@ impl Simulator<'_> {
         let idle = &self.functions[function as usize].idle;
         let has_idle = |node| idle.tops().any(|top| self.instances[top].node == node);
         let all = || 0..self.nodes.len() as u32;
-        let fits = |node: &Node| node.has_room(held) && (evicts || node.fits_beside_idle(held));
+        let fits =
+            |node: &Node| node.book.has_room(held) && (evicts || node.fits_beside_idle(held));
         let others = all().filter(|&node| !has_idle(node));
         self.least_loaded_of(others, fits).or_else(|| self.least_loaded_of(all(), fits))
-    }
-
-    // ---- Platforms whose instances are sized and shared -------------------------------------------
-
-    /// A call comes to a platform whose instances are sized and shared.
-    pub(crate) fn arrive_at_instances(&mut self, function: u32, waiting: Waiting) {
-        match self.free_place(function) {
-            Some(instance) => {
-                self.start_in(function, instance, waiting);
-                let node = self.instances[instance].node;
-                self.reshare_if_needed(node);
-            }
-            None => {
-                self.enqueue(function, waiting);
-                self.start_missing(function);
-            }
-        }
-    }
-
-    /// A ready instance with a free place: the oldest that already serves, so that load packs, else
-    /// the last used idle one.
-    fn free_place(&self, function: u32) -> Option<u32> {
-        let state = &self.functions[function as usize];
-        state.open.first().copied().or_else(|| state.idle.last(&self.instances))
-    }
-
-    /// Starts an instance if the waiting calls need one more than are on their way.
-    pub(crate) fn start_missing(&mut self, function: u32) {
-        let state = &self.functions[function as usize];
-        let coming = state.starting as usize * state.concurrency as usize;
-        let is_needed = match self.settings.scale_out {
-            ScaleOut::PerCall | ScaleOut::OnMiss => state.queue.len() > coming,
-            ScaleOut::OnTick => state.ready + state.starting == 0 && !state.queue.is_empty(),
-        };
-        if is_needed {
-            self.functions[function as usize].window.cold_starts += 1;
-            self.start_without_call(function, true);
-        }
-    }
-
-    /// After a kill the calls wait again, and an instance may be missing.
-    pub(crate) fn after_kill(&mut self, function: u32) {
-        if !self.sizes_calls {
-            self.start_missing(function);
-        }
-    }
-
-    /// Fills the free places of an instance from the queue.
-    fn serve_queue(&mut self, function: u32, instance: u32) {
-        let free = |sim: &Self| {
-            let places = sim.functions[function as usize].concurrency as usize;
-            sim.instances[instance].calls.len() < places
-        };
-        self.list_instance(function, instance);
-        while free(self) {
-            let Some(waiting) = self.dequeue(function) else { break };
-            self.start_in(function, instance, waiting);
-        }
-    }
-
-    /// Starts a call on a ready instance.
-    fn start_in(&mut self, function: u32, instance: u32, mut waiting: Waiting) {
-        let held = self.instances[instance].held;
-        let view = self.view(function, &waiting);
-        // Instances are sized by ticks; the plan of a call only puts on record what it got.
-        let mut plan = waiting.earlier.is_none().then(|| {
-            CallSafeguardChain::default()
-                .at_dispatch(&view, &CallDecision::exactly(held, "the instance's size"))
-                .expect("an allocation is never nonsense")
-        });
-        let start = Start { grant: held, look_after: None };
-        let waited = self.instances[instance].start_waited_for(waiting.arrived_at);
-        let call = self.new_call(function, &mut waiting, plan.as_mut(), start, instance);
-        self.calls[call].record.cold_start += waited;
-        self.join(call, instance);
-        self.list_instance(function, instance);
-        self.begin_run(call);
-        self.watch_memory(instance);
-    }
-
-    /// Puts an instance on the list it belongs to by its number of calls.
-    fn list_instance(&mut self, function: u32, instance: u32) {
-        let calls = self.instances[instance].calls.len();
-        let state = &mut self.functions[function as usize];
-        let was_idle = self.instances[instance].is_idle();
-        let is_open = calls > 0 && calls < state.concurrency as usize;
-        if is_open != state.open.contains(&instance) {
-            if is_open {
-                state.open.push(instance);
-                state.open.sort_unstable();
-            } else {
-                remove_item(&mut state.open, instance);
-            }
-        }
-        match (calls == 0, was_idle) {
-            (true, false) => self.begin_idling(instance),
-            (false, true) => self.end_idling(instance),
-            (true, true) | (false, false) => {}
-        }
-    }
-
-    /// Sets the reminder of the moment at which the calls of a shared instance outgrow its memory.
-    pub(crate) fn watch_memory(&mut self, instance: u32) {
-        let state = &self.instances[instance];
-        if state.calls.len() < 2 {
-            return;
-        }
-        let limit = state.held.memory;
-        let crosses = self.memory_crosses(instance, limit.mib());
-        self.instances[instance].kill_token = match crosses {
-            Some(at) => self.queue.push(at.max(self.now), Event::InstanceOutgrows(instance)),
-            None => Token::NONE,
-        };
-    }
-
-    /// When the calls of an instance together first use more than `limit` MiB: the sum of their climbs
-    /// is a broken line, looked through from corner to corner.
-    fn memory_crosses(&self, instance: u32, limit: f64) -> Option<Timestamp> {
-        let calls: Vec<_> =
-            self.instances[instance].calls.iter().map(|&slot| &self.calls[slot]).collect();
-        let peaks: f64 = calls.iter().map(|call| call.demand.memory_peak.mib()).sum();
-        if peaks <= limit {
-            return None;
-        }
-        let used = |at: Timestamp| -> f64 {
-            calls
-                .iter()
-                .map(|call| call.demand.memory_at(at.since(call.record.started_at)).mib())
-                .sum()
-        };
-        let mut corners: Vec<Timestamp> = calls
-            .iter()
-            .map(|call| call.record.started_at + call.demand.rise)
-            .filter(|&corner| corner > self.now)
-            .collect();
-        corners.sort_unstable();
-        let (mut from, mut before) = (self.now, used(self.now));
-        if before > limit {
-            return Some(self.now);
-        }
-        for corner in corners {
-            let after = used(corner);
-            if after > limit {
-                let share = (limit - before) / (after - before);
-                return Some(from + corner.since(from).scaled(share));
-            }
-            (from, before) = (corner, after);
-        }
-        None
     }
 }

@@ -28,6 +28,7 @@ mod held_back;
 mod idle;
 mod instance;
 mod instances;
+mod kind;
 pub mod ledger;
 mod members;
 mod node;

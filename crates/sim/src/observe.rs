@@ -1,15 +1,15 @@
 //! What ticks see and do: the simulator as a platform.
 
 use windfall_core::{
-    Allocation, Answer, Capabilities, ClusterView, Duration, Episodic, FunctionId, FunctionProfile,
+    Answer, Capabilities, ClusterView, Duration, Episodic, FunctionId, FunctionProfile,
     FunctionView, Instances, Observation, Outcome, Plan, PlanId, PlannedTarget, Platform,
     PlatformError, Receipt, Refusal, Seed, Setting, Settled, Support, Timestamp,
 };
 
-use crate::event_queue::{Event, Token};
+use crate::event_queue::Event;
 use crate::function::Window;
 use crate::gauges::Gauge;
-use crate::run::Count;
+use crate::kind::{Kind, by_kind};
 use crate::simulator::Simulator;
 
 /// The last picture that telemetry delivered, and what is to be reported with the next one.
@@ -27,16 +27,16 @@ impl Platform for Simulator<'_> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let of_instances = if self.sizes_calls { Support::Absent } else { Support::Live };
+        let sizes_calls = self.kind == Kind::PerCall;
         Capabilities {
             cpu: Support::Live,
             // A grant is a guarantee and a ceiling in one here.
             cpu_ceiling: Support::Absent,
             memory: Support::Live,
-            concurrency: of_instances,
+            concurrency: if sizes_calls { Support::Absent } else { Support::Live },
             instances: true,
             keep_alive: true,
-            per_call: self.sizes_calls,
+            per_call: sizes_calls,
             settles_within: self.settings.actuation_delay,
         }
     }
@@ -98,8 +98,8 @@ impl Simulator<'_> {
         let functions = (0..self.functions.len() as u32)
             .map(|function| self.function_view(function, window))
             .collect();
-        let limit = self.nodes[0].limit;
-        let up = self.nodes.iter().filter(|node| node.is_up).count() as u32;
+        let limit = self.nodes[0].book.limit();
+        let up = self.nodes.iter().filter(|node| node.book.is_open()).count() as u32;
         Observation {
             now,
             taken_at: now,
@@ -118,7 +118,7 @@ impl Simulator<'_> {
     }
 
     fn function_view(&mut self, function: u32, window: Duration) -> FunctionView {
-        let kept = self.sizes_calls.then(|| self.memory_kept(function));
+        let start = by_kind!(self => start_of_next(function));
         let state = &mut self.functions[function as usize];
         let Window { arrivals, completions, cold_starts, run, wait, used, memory_peak, presence } =
             state.take_window(self.now);
@@ -131,8 +131,8 @@ impl Simulator<'_> {
             function: FunctionId(function),
             reservation: state.reservation,
             allocation: state.allocation,
-            kept,
-            start_cpu: self.sizes_calls.then_some(state.begun_with),
+            kept: start.map(|size| size.memory),
+            start_cpu: start.map(|size| size.cpu),
             concurrency: state.concurrency,
             ready: Instances::new(state.ready),
             busy: Instances::new(state.ready - state.idle.len()),
@@ -168,7 +168,7 @@ impl Simulator<'_> {
             state.worth = worth;
         }
         if let Setting::Set(count) = instances {
-            state.wished = Some(count.get());
+            state.target_instances = Some(count.get());
         }
         if target.is_resize() || target.concurrency != Setting::Keep {
             self.resize_function(plan, target);
@@ -180,7 +180,7 @@ impl Simulator<'_> {
         Answer::Queued
     }
 
-    fn settle_change(&mut self, plan: PlanId, function: FunctionId, outcome: Outcome) {
+    pub(crate) fn settle_change(&mut self, plan: PlanId, function: FunctionId, outcome: Outcome) {
         let settled = Settled { plan, function, at: self.now, outcome };
         self.last_observation.settled.push(settled);
     }
@@ -203,65 +203,5 @@ impl Simulator<'_> {
         }
         let token = self.queue.push(self.now + delay, Event::InstancesResize(function.0));
         self.functions[function.index()].resize = token;
-    }
-
-    /// A change of size takes effect, unless a later one is on its way.
-    pub(crate) fn on_instances_resize(&mut self, function: u32, token: Token) {
-        if self.functions[function as usize].resize == token {
-            self.resize_instances(function);
-        }
-    }
-
-    /// Gives the instances of a function its new size, as far as their nodes have room.
-    fn resize_instances(&mut self, function: u32) {
-        let wanted = self.functions[function as usize].allocation;
-        let instances: Vec<u32> = self
-            .instances
-            .places()
-            .filter(|&instance| self.instances[instance].function == function)
-            .collect();
-        let mut least = wanted;
-        for instance in instances {
-            let (node, held) = (self.instances[instance].node, self.instances[instance].held);
-            let free = self.nodes[node as usize].free;
-            let new = wanted.min(held + free);
-            least = least.min(new);
-            if new == held {
-                continue;
-            }
-            let before = Count::of(&self.instances[instance]);
-            self.nodes[node as usize].release(held, self.now);
-            self.nodes[node as usize].hold(new, self.now);
-            self.gauges.release(held, held);
-            self.gauges.hold(new, new);
-            self.hold_in_instance(instance, new);
-            self.count_potential(node as usize, instance, Some(before));
-            self.settle(node);
-        }
-        if let Some(plan) = self.functions[function as usize].resized_by.take() {
-            let outcome = match least == wanted {
-                true => Outcome::Applied,
-                false => Outcome::Partly { in_force: least, reason: Refusal::NoRoom },
-            };
-            self.settle_change(plan, FunctionId(function), outcome);
-        }
-    }
-
-    /// The calls of an instance run on its new size from now on.
-    fn hold_in_instance(&mut self, instance: u32, held: Allocation) {
-        self.instances[instance].held = held;
-        let calls = self.instances[instance].calls.to_vec();
-        for slot in calls {
-            let now = self.now;
-            let call = &mut self.calls[slot];
-            call.catch_up(now);
-            call.account(now);
-            call.grant = held;
-            call.record.lowest_grant = call.record.lowest_grant.min(held);
-            call.record.highest_grant = call.record.highest_grant.max(held);
-            call.record.changes += 1;
-            self.schedule_turn(slot);
-        }
-        self.watch_memory(instance);
     }
 }

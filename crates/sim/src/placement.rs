@@ -84,7 +84,7 @@ impl Simulator<'_> {
         let count = self.nodes.len() as u32;
         let mut node = self.functions[function as usize].home;
         for steps in 0..count {
-            if self.nodes[node as usize].has_room(need) {
+            if self.nodes[node as usize].book.has_room(need) {
                 return Some(Place { node, steps });
             }
             node += self.stride;
@@ -95,14 +95,14 @@ impl Simulator<'_> {
         None
     }
 
-    /// The least loaded of the nodes with an idle instance, else of all. Less than it was wished and at once is
-    /// better than all of it after a cold start: a call that would like 8 cores starts on the 4 that its user
+    /// The least loaded of the nodes with an idle instance, else of all. A smaller grant now is
+    /// better than the whole grant after a cold start: a call that would like 8 cores starts on the 4 that its user
     /// reserves where an instance is warm.
     fn warm_first(&self, function: u32, grant: Allocation, least: Allocation) -> Option<Place> {
         let idle = &self.functions[function as usize].idle;
         let warm = |need: Allocation| {
             let nodes = idle.tops().map(|top| self.instances[top].node);
-            self.least_loaded_of(nodes, |node| node.has_room(need))
+            self.least_loaded_of(nodes, |node| node.book.has_room(need))
         };
         let any = |need: Allocation| self.least_loaded(need);
         let node =
@@ -112,14 +112,14 @@ impl Simulator<'_> {
 
     /// The node of the last used idle instance that has room.
     fn warm_node(&self, function: u32, need: Allocation) -> Option<u32> {
-        let has_room = |node: u32| self.nodes[node as usize].has_room(need);
+        let has_room = |node: u32| self.nodes[node as usize].book.has_room(need);
         let idle = &self.functions[function as usize].idle;
         idle.last_where(&self.instances, has_room).map(|instance| self.instances[instance].node)
     }
 
     /// The node with the smallest share of its CPU granted, the first of equals.
     pub(crate) fn least_loaded(&self, need: Allocation) -> Option<u32> {
-        self.least_loaded_of(0..self.nodes.len() as u32, |node| node.has_room(need))
+        self.least_loaded_of(0..self.nodes.len() as u32, |node| node.book.has_room(need))
     }
 
     /// The same among the `nodes` that are `fit`.
@@ -128,7 +128,7 @@ impl Simulator<'_> {
         nodes: impl Iterator<Item = u32>,
         fit: impl Fn(&Node) -> bool,
     ) -> Option<u32> {
-        let load = |node: u32| self.nodes[node as usize].granted().cpu;
+        let load = |node: u32| self.nodes[node as usize].book.in_force().cpu;
         nodes.filter(|&node| fit(&self.nodes[node as usize])).min_by_key(|&node| load(node))
     }
 
@@ -139,7 +139,7 @@ impl Simulator<'_> {
         let coverage = |node: u32| self.control.coverage(NodeId(node), plan, self.now);
         let mut covered = coverage(best);
         for node in 0..self.nodes.len() as u32 {
-            if self.nodes[node as usize].has_room(need) && coverage(node) > covered {
+            if self.nodes[node as usize].book.has_room(need) && coverage(node) > covered {
                 (best, covered) = (node, coverage(node));
             }
         }

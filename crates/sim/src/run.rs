@@ -1,13 +1,14 @@
 //! From start to end, or to a kill and a second try.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, CallEnd, CallOutcome, CallRecord, Duration, MilliCpu, Timestamp};
+use windfall_core::{CallClose, CallEnd, CallOutcome, CallRecord, Duration, MilliCpu, Timestamp};
 
 use crate::call::{Call, Pace, Turn};
 use crate::call_record::put_before;
 use crate::event_queue::{Event, Token};
 use crate::function::Waiting;
 use crate::gauges::Gauge;
+use crate::kind::by_kind;
 use crate::noise::Noise;
 use crate::simulator::Simulator;
 
@@ -124,10 +125,10 @@ impl Simulator<'_> {
     pub(crate) fn end_call(&mut self, slot: u32) {
         self.calls[slot].finish(self.now);
         self.leave(slot);
-        self.tell_outcome(slot, false);
+        self.report_outcome(slot, false);
         let Call { record: CallRecord { function, .. }, instance, .. } = self.calls[slot];
         self.close_record(slot, CallEnd::Completed);
-        self.instance_is_free(function.0, instance);
+        by_kind!(self => place_is_free(function.0, instance));
     }
 
     /// Memory crossed the limit: the instance dies with all its calls; each tries once more.
@@ -136,7 +137,7 @@ impl Simulator<'_> {
         let function = self.instances[instance].function;
         for victim in victims {
             self.leave(victim);
-            self.tell_outcome(victim, true);
+            self.report_outcome(victim, true);
             let call = &mut self.calls[victim];
             call.record.oom_kills += 1;
             if call.earlier.is_some() {
@@ -147,7 +148,7 @@ impl Simulator<'_> {
             }
         }
         self.stop_instance(instance);
-        self.after_kill(function);
+        by_kind!(self => after_kill(function));
     }
 
     /// A killed call as it goes back to its queue.
@@ -175,7 +176,7 @@ impl Simulator<'_> {
         // Whatever it still waits for is of no interest any more.
         (call.turn_token, call.look_token, call.resize_token) =
             (Token::NONE, Token::NONE, Token::NONE);
-        let Call { instance, is_running, grant, owed, held_back, .. } = *call;
+        let Call { instance, is_running, held_back, .. } = *call;
         let (node, function) = (call.record.node.index(), call.record.function.index());
         if is_running {
             call.record.memory_used += call.demand.memory_used(now.since(call.record.started_at));
@@ -194,32 +195,18 @@ impl Simulator<'_> {
         if held_back != MilliCpu::ZERO {
             self.hold_back(slot, MilliCpu::ZERO);
         }
-        if owed != Allocation::ZERO {
-            self.nodes[node].debts.retain(|&debtor| debtor != slot);
+        if self.nodes[node].book.owes() {
+            self.nodes[node].book.forgive(slot);
         }
+        by_kind!(self => give_back(slot));
         let state = &mut self.functions[function];
-        if self.sizes_calls {
-            self.nodes[node].release(grant, now);
-            self.gauges.release(grant, state.reservation);
-        } else {
-            // The instance holds on; its calls share the account of it.
-            let places = u64::from(state.concurrency.max(1));
-            let record = &mut self.calls[slot].record;
-            record.cpu_granted /= places;
-            record.memory_granted /= places;
-        }
         if self.is_observed {
             state.note_presence(now);
         }
         state.running -= 1;
         self.ledger.running -= 1;
         self.gauges.sub(Gauge::Running, 1);
-        if self.settings.tells_presence {
-            state.tell_presence(now, self.sizes_calls);
-        }
-        if !self.sizes_calls {
-            self.watch_memory(instance);
-        }
+        self.record_presence(function as u32);
     }
 
     #[inline(always)]
@@ -240,40 +227,56 @@ impl Simulator<'_> {
         }
     }
 
-    /// Tells the control what could be measured of an attempt, and carries out what it calls back.
+    /// Reports to the control what could be measured of an attempt, and carries out what it calls back.
     #[inline(always)]
-    pub(crate) fn tell_outcome(&mut self, slot: u32, was_killed: bool) {
-        let call = &self.calls[slot];
-        let noise = self.sensor_noise;
-        let spread = self.settings.sensors.memory_noise;
-        let memory_peak = |deviation: f64| {
-            let limit = call.grant.memory.mib();
-            if was_killed {
-                return limit;
-            }
-            (call.demand.memory_peak.mib() * (1.0 + spread * deviation)).min(limit)
-        };
-        let function = &mut self.functions[call.record.function.index()];
-        if self.is_observed {
-            let window = &mut function.window;
-            window.used += call.record.cpu_used - call.observed_use;
-            // Once a window has seen large calls, most cannot raise its peak, whatever the noise.
-            if memory_peak(Noise::FARTHEST) as u32 > window.memory_peak {
-                let seen = memory_peak(noise.normal(call.record.id.0, 1)) as u32;
-                window.memory_peak = window.memory_peak.max(seen);
-            }
-        }
-        let (of, waits) = (call.record.function.0, !function.queue.is_empty());
-        if self.control.needs_outcomes() {
-            let memory_peak_mib = memory_peak(noise.normal(call.record.id.0, 1));
-            self.hand_over_outcome(slot, was_killed, memory_peak_mib);
+    pub(crate) fn report_outcome(&mut self, slot: u32, was_killed: bool) {
+        self.count_for_ticks(slot, was_killed);
+        let function = self.calls[slot].record.function;
+        let waits = !self.functions[function.index()].queue.is_empty();
+        if self.control.hints().needs_outcomes {
+            self.hand_over_outcome(slot, was_killed);
         }
         if waits {
-            self.size_head_again(of);
+            self.size_head_again(function.0);
         }
     }
 
-    fn hand_over_outcome(&mut self, slot: u32, was_killed: bool, memory_peak_mib: f64) {
+    /// Highest memory use as a sensor that is off by `deviation` standard deviations would show it, MiB.
+    #[inline(always)]
+    fn memory_peak(&self, slot: u32, was_killed: bool, deviation: f64) -> f64 {
+        let call = &self.calls[slot];
+        let limit = call.grant.memory.mib();
+        if was_killed {
+            return limit;
+        }
+        let spread = self.settings.sensors.memory_noise;
+        (call.demand.memory_peak.mib() * (1.0 + spread * deviation)).min(limit)
+    }
+
+    /// Counts an attempt that has ended for the next observation.
+    #[inline(always)]
+    fn count_for_ticks(&mut self, slot: u32, was_killed: bool) {
+        if !self.is_observed {
+            return;
+        }
+        let call = &self.calls[slot];
+        let (id, function) = (call.record.id.0, call.record.function.index());
+        let used = call.record.cpu_used - call.observed_use;
+        let farthest = self.memory_peak(slot, was_killed, Noise::FARTHEST) as u32;
+        let window = &mut self.functions[function].window;
+        window.used += used;
+        // Once a window has seen large calls, most cannot raise its peak, whatever the noise.
+        if farthest > window.memory_peak {
+            let deviation = self.sensor_noise.normal(id, 1);
+            let seen = self.memory_peak(slot, was_killed, deviation) as u32;
+            let window = &mut self.functions[function].window;
+            window.memory_peak = window.memory_peak.max(seen);
+        }
+    }
+
+    fn hand_over_outcome(&mut self, slot: u32, was_killed: bool) {
+        let id = self.calls[slot].record.id.0;
+        let memory_peak_mib = self.memory_peak(slot, was_killed, self.sensor_noise.normal(id, 1));
         let Call { record, demand, grant, peak, throttled, .. } = &self.calls[slot];
         let run = self.now.since(record.started_at);
         let noise = self.sensor_noise.normal(record.id.0, 0);
@@ -295,10 +298,27 @@ impl Simulator<'_> {
             cpu_mean_cores: record.cpu_used as f64 * 1e-3 / run.as_nanos().max(1) as f64,
             throttled: Duration::from_nanos(*throttled),
         };
+        self.close_at_control(CallClose::Measured(&outcome));
+    }
+
+    /// Closes an attempt at the control and carries out what it calls back.
+    fn close_at_control(&mut self, end: CallClose<'_>) {
         let mut changes = std::mem::take(&mut self.changes);
-        self.control.close(&outcome, &mut changes);
-        self.call_back(outcome.node.0, &mut changes);
+        self.control.close(end, &mut changes);
+        self.carry_out_changes(end.node().0, &mut changes);
         self.changes = changes;
+    }
+
+    /// The call is gone with its node: nothing can be measured of it any more. What it used before counts for ticks.
+    pub(crate) fn report_loss(&mut self, slot: u32) {
+        let CallRecord { id: call, node, function, .. } = self.calls[slot].record;
+        self.count_for_ticks(slot, false);
+        if self.control.hints().needs_outcomes {
+            self.close_at_control(CallClose::Lost { call, node });
+        }
+        if !self.functions[function.index()].queue.is_empty() {
+            self.size_head_again(function.0);
+        }
     }
 
     /// Completes a call's story, tells it and books its end.

@@ -13,7 +13,7 @@ pub enum Placement {
     /// A node with a warm instance, else the one with the smallest share of its CPU granted.
     LeastLoaded,
     /// Of the nodes with a warm instance, else of all, the one with the smallest share of its CPU granted; a warm
-    /// one even if the call gets less than it was wished there.
+    /// one even if the call gets less than its plan there.
     WarmFirst,
     /// For calls that would like more than their reservation, the node whose harvest pool covers most
     /// of it; for the others as with the home invoker.
@@ -57,9 +57,9 @@ pub struct Sensors {
     pub cpu_noise: f64,
     /// CPU time that a window may be off by, whatever its length: short windows are noisier.
     pub cpu_jitter: Duration,
-    /// Standard deviation of the CPU peak told at the end, as a share of it.
+    /// Standard deviation of the CPU peak reported at the end, as a share of it.
     pub peak_noise: f64,
-    /// Standard deviation of the memory peak told at the end, as a share of it.
+    /// Standard deviation of the memory peak reported at the end, as a share of it.
     pub memory_noise: f64,
 }
 
@@ -101,13 +101,13 @@ pub struct Settings {
     pub sensors: Sensors,
     /// What goes wrong.
     pub faults: Faults,
-    /// Length of the stretches told to telemetry.
+    /// Length of the intervals reported to telemetry.
     pub interval: Duration,
     /// Whether every change of a call's grant is kept for the journal.
     pub keep_steps: bool,
-    /// Whether the policy is told the future: for the oracle alone.
+    /// Whether the policy receives foresight: for the oracle only.
     pub foresight: bool,
-    /// Whether ticks are told every change of the number of calls in the system.
+    /// Whether observations list every change of the number of calls in the system.
     pub tells_presence: bool,
     /// Whether an instance that is started ahead of any call may push out idle ones where calls are
     /// sized one by one. Elsewhere it never does.

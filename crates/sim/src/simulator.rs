@@ -1,5 +1,7 @@
 //! The state of the world and the loop that moves it.
 
+use std::collections::VecDeque;
+
 use windfall_core::seed::mix;
 use windfall_core::{
     Allocation, Arrival, CallControl, GrantChange, PlatformError, Seed, TelemetrySink, Timestamp,
@@ -12,6 +14,7 @@ use crate::function::{Function, Head};
 use crate::gauges::{Gauge, Gauges};
 use crate::idle::Rest;
 use crate::instance::Instance;
+use crate::kind::Kind;
 use crate::ledger::Ledger;
 use crate::node::Node;
 use crate::noise::Noise;
@@ -49,8 +52,8 @@ pub struct Simulator<'a> {
     pub(crate) lists_running: bool,
     /// Whether anybody may still observe what is counted for ticks.
     pub(crate) is_observed: bool,
-    /// Whether calls are sized one by one; see [`Settings::sizes_calls`].
-    pub(crate) sizes_calls: bool,
+    /// What holds resources here: each call, or sized instances.
+    pub(crate) kind: Kind,
     /// Whether calls can ever want more CPU than their node has: not where each holds its own and no
     /// more is granted than there is.
     pub(crate) can_compete: bool,
@@ -71,6 +74,8 @@ pub struct Simulator<'a> {
     events: u64,
     // Lists that are filled and emptied within one event, kept to spare allocations.
     pub(crate) changes: Vec<GrantChange>,
+    /// Slots of calls whose change may be in force now and is to be reported.
+    pub(crate) in_force: VecDeque<u32>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) inner_claims: Vec<Claim>,
     pub(crate) done: Vec<u32>,
@@ -104,7 +109,7 @@ impl<'a> Simulator<'a> {
             ledger: Ledger::default(),
             stride: stride(settings.cluster.nodes),
             steps_to_next: steps_to_next(stride(settings.cluster.nodes), settings.cluster.nodes),
-            sizes_calls: settings.sizes_calls(),
+            kind: Kind::of(&settings),
             can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
             cold_noise: Noise::new(seed),
             sensor_noise: Noise::new(seed),
@@ -119,6 +124,7 @@ impl<'a> Simulator<'a> {
             rest: Rest::FIRST,
             events: 0,
             changes: Vec::new(),
+            in_force: VecDeque::new(),
             claims: Vec::new(),
             inner_claims: Vec::new(),
             done: Vec::new(),
@@ -144,13 +150,13 @@ impl<'a> Simulator<'a> {
                 Function::new(profile, &self.settings, home)
             })
             .collect();
-        // Who reserves more than a node can give, or nothing, is told so in a plan.
+        // A reservation of nothing, or of more than a node has, needs a plan that says so.
         let is_usual = |function: &Function| {
             let Function { reservation, .. } = *function;
             reservation.fits(self.settings.ceiling) && Allocation::new(1, 1).fits(reservation)
         };
         self.leaves_calls_alone =
-            self.control.leaves_calls_alone() && self.functions.iter().all(is_usual);
+            self.control.hints().leaves_calls_alone && self.functions.iter().all(is_usual);
         self.lists_running = self.can_compete || !self.leaves_calls_alone;
         self.is_observed = true;
         self.gauges = Gauges::default();
@@ -187,7 +193,7 @@ impl<'a> Simulator<'a> {
         self.events
     }
 
-    /// Who is told what happens.
+    /// The sink that receives every record.
     pub fn sink(&mut self) -> &mut (dyn TelemetrySink + 'a) {
         self.sink.as_mut()
     }
@@ -208,10 +214,10 @@ impl<'a> Simulator<'a> {
     pub fn is_at_rest(&self) -> bool {
         let rests = |node: &Node| {
             node.running.is_empty()
-                && node.debts.is_empty()
+                && !node.book.owes()
                 && node.potential == 0
                 && node.crowded == 0
-                && !(self.sizes_calls && node.granted() != Allocation::ZERO)
+                && (self.kind == Kind::SizedInstances || node.book.in_force() == Allocation::ZERO)
         };
         self.nodes.iter().all(rests) && self.heads.is_empty()
     }
@@ -222,7 +228,7 @@ impl<'a> Simulator<'a> {
         while self.run_some(u64::MAX) {}
     }
 
-    /// Handles up to `most` events; false when the last call has ended and everything was told. Nothing is
+    /// Handles up to `most` events; false when the last call has ended and everything was reported. Nothing is
     /// counted for observations any more: this is for runs without ticks.
     pub fn run_some(&mut self, most: u64) -> bool {
         self.is_observed = false;

@@ -1,9 +1,10 @@
 //! Looks at running calls, live changes of what they hold, loans called back, and debts.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, Duration, GrantChange, MilliCpu, RunningCall, Sensed};
+use windfall_core::{Allocation, Duration, GrantChange, MilliCpu, Resized, RunningCall, Sensed};
 
 use crate::call::Call;
+use crate::dispatch::CAPABILITIES;
 use crate::event_queue::{Event, Token};
 use crate::run::Count;
 use crate::simulator::Simulator;
@@ -23,7 +24,7 @@ impl Simulator<'_> {
         let running = self.running_view(slot);
         let mut changes = std::mem::take(&mut self.changes);
         let look = self.control.look(&running, &mut changes);
-        self.call_back(running.node.0, &mut changes);
+        self.carry_out_changes(running.node.0, &mut changes);
         self.changes = changes;
         let call = &mut self.calls[slot];
         call.record.amendments.extend(look.amendments);
@@ -55,6 +56,7 @@ impl Simulator<'_> {
     fn running_view(&mut self, slot: u32) -> RunningCall {
         let sensed = self.sense(slot);
         let call = &self.calls[slot];
+        let book = &self.nodes[call.record.node.index()].book;
         RunningCall {
             id: call.record.id,
             function: call.record.function,
@@ -65,10 +67,11 @@ impl Simulator<'_> {
             reservation: call.record.reservation,
             ceiling: self.settings.ceiling,
             grant: call.grant,
-            owed: call.owed,
-            free_on_node: self.nodes[call.record.node.index()].free,
+            owed: book.owed_to(slot),
+            free_on_node: book.free(),
             waiting: self.ledger.waiting,
             actuation_delay: self.settings.actuation_delay,
+            capabilities: CAPABILITIES,
             sensed,
         }
     }
@@ -101,8 +104,8 @@ impl Simulator<'_> {
         }
     }
 
-    /// Takes back what the control calls back from other calls on `node`.
-    pub(crate) fn call_back(&mut self, node: u32, changes: &mut Vec<GrantChange>) {
+    /// Carries out what the control changes for calls on `node`: mostly loans that are called back.
+    pub(crate) fn carry_out_changes(&mut self, node: u32, changes: &mut Vec<GrantChange>) {
         for change in changes.drain(..) {
             let running = &self.nodes[node as usize].running;
             let found =
@@ -124,12 +127,20 @@ impl Simulator<'_> {
     /// Sets a change in motion: now, or after the platform's delay.
     fn change_grant(&mut self, slot: u32, grant: Allocation, why: &'static str) {
         let call = &self.calls[slot];
-        let heading_for = call.pending.map_or(call.grant + call.owed, |(grant, _)| grant);
+        let heading_for = match call.pending {
+            Some((grant, _)) => grant,
+            None => call.grant + self.nodes[call.record.node.index()].book.owed_to(slot),
+        };
         if grant == heading_for {
             return;
         }
+        self.calls[slot].asked = Some(grant);
+        let call = &self.calls[slot];
         let delay = self.actuation_delay(call);
         if delay.is_zero() {
+            // A slow change that is still on its way must not undo this one when it arrives.
+            let call = &mut self.calls[slot];
+            (call.pending, call.resize_token) = (None, Token::NONE);
             self.resize(slot, grant, why);
         } else {
             let token = self.queue.push(self.now + delay, Event::Resize(slot));
@@ -164,51 +175,67 @@ impl Simulator<'_> {
     /// Changes what a call holds. Raises get what is free; the rest is owed.
     fn resize(&mut self, slot: u32, wanted: Allocation, why: &'static str) {
         let node = self.calls[slot].record.node.0;
-        self.forget_debt(slot);
+        self.nodes[node as usize].book.forgive(slot);
         let grant = self.calls[slot].grant;
         let lowered = grant.min(wanted);
         if lowered != grant {
+            self.nodes[node as usize].release(grant - lowered, self.now);
             self.hold_instead(slot, lowered, why);
         }
         let raise = wanted.saturating_sub(lowered);
         if raise != Allocation::ZERO {
             self.pay_debts(node);
-            self.calls[slot].owed = raise;
-            self.nodes[node as usize].debts.push(slot);
+            self.nodes[node as usize].book.owe(slot, raise);
             self.pay_debts(node);
         }
+        // A change back to what is held takes no step and is in force all the same.
+        self.in_force.push_back(slot);
     }
 
-    fn forget_debt(&mut self, slot: u32) {
-        let call = &mut self.calls[slot];
-        if call.owed != Allocation::ZERO {
-            call.owed = Allocation::ZERO;
-            let node = call.record.node.index();
-            self.nodes[node].debts.retain(|&debtor| debtor != slot);
+    /// Reports changes to the control that are in force now. What is owed will be, so its report waits for that.
+    ///
+    /// Not while changes are carried out, but after the last of them: what an answer asks for comes after what was
+    /// asked before it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn report_resized(&mut self) {
+        while let Some(slot) = self.in_force.pop_front() {
+            let Some(call) = self.calls.get_mut(slot) else { continue };
+            // Another change may have taken its place since, or another call.
+            if call.pending.is_some() || call.asked != Some(call.grant) {
+                continue;
+            }
+            call.asked = None;
+            let change = Resized {
+                call: call.record.id,
+                node: call.record.node,
+                at: self.now,
+                reservation: call.record.reservation,
+                asked: call.grant,
+                in_force: call.grant,
+                refused: None,
+            };
+            let mut changes = std::mem::take(&mut self.changes);
+            self.control.resized(&change, &mut changes);
+            if !changes.is_empty() {
+                self.carry_out_changes(change.node.0, &mut changes);
+                self.pay_debts(change.node.0);
+            }
+            self.changes = changes;
         }
     }
 
     /// Gives what is free on `node` to those it owes, first come first served.
     pub(crate) fn pay_debts(&mut self, node: u32) {
-        let mut place = 0;
-        while let Some(&slot) = self.nodes[node as usize].debts.get(place) {
-            let free = self.nodes[node as usize].free;
-            let (grant, owed) = (self.calls[slot].grant, self.calls[slot].owed);
-            let paid = owed.min(free);
-            if paid != Allocation::ZERO {
-                self.make_room(node, paid);
-                self.calls[slot].owed = owed - paid;
-                self.hold_instead(slot, grant + paid, "raise");
-            }
-            if self.calls[slot].owed == Allocation::ZERO {
-                self.nodes[node as usize].debts.remove(place);
-            } else {
-                place += 1;
-            }
+        while let Some(payment) = self.nodes[node as usize].pay(self.now) {
+            self.make_room(node, Allocation::ZERO);
+            let grant = self.calls[payment.call].grant + payment.amount;
+            self.hold_instead(payment.call, grant, "raise");
+            self.in_force.push_back(payment.call);
         }
     }
 
-    /// The call holds `grant` from now on; the caller has seen to it that there is room.
+    /// The call holds `grant` from now on; the node's book says so already.
     fn hold_instead(&mut self, slot: u32, grant: Allocation, why: &'static str) {
         let now = self.now;
         let keep_steps = self.settings.keep_steps;
@@ -226,8 +253,6 @@ impl Simulator<'_> {
         let (is_running, reservation) = (call.is_running, call.record.reservation);
         self.gauges.release(before, reservation);
         self.gauges.hold(grant, reservation);
-        self.nodes[node].release(before, now);
-        self.nodes[node].hold(grant, now);
         let count = Count::of(&self.instances[instance]);
         self.instances[instance].held = grant;
         if is_running {

@@ -126,7 +126,7 @@ impl Search {
             let elite = (ELITE * ranked.len() as f64).ceil() as usize;
             gaussian.go_to(&ranked[..elite.max(1)]);
             let law = law_at(&gaussian.mean);
-            println!("{generation:10}  {seed}  {:.3}  {mean:.3}  {}", ranked[0].0, told(&law));
+            println!("{generation:10}  {seed}  {:.3}  {mean:.3}  {}", ranked[0].0, printed(&law));
         }
         Ok(law_at(&gaussian.mean))
     }
@@ -177,7 +177,7 @@ impl Search {
         let points = self.points(&scenario, &laws)?;
         println!("\nslow %, slow % per function; slow share over the shipped law's, by seed");
         for (place, (name, law)) in judged.iter().enumerate() {
-            println!("{name:8} {}", told(law));
+            println!("{name:8} {}", printed(law));
             for pool in POOLS {
                 for &price in &self.prices {
                     let here = |law| {
@@ -257,7 +257,7 @@ fn names() -> String {
     format!("{:>7} {:>7} {:>7} {:>7} {:>7}", "full", "rise", "fall", "gain", "trend")
 }
 
-fn told(law: &ShadowLaw) -> String {
+fn printed(law: &ShadowLaw) -> String {
     let ShadowLaw { full, rise, fall, gain, trend } = law;
     format!("{full:7.4} {rise:7.4} {fall:7.4} {gain:7.3} {trend:7.2}")
 }

@@ -109,8 +109,8 @@ struct Rollout {
 }
 
 impl FaasrmTraining {
-    /// Trains from scratch; `told` hears of every iteration.
-    pub fn run(&self, told: &mut dyn FnMut(&TrainingPoint)) -> Result<TrainedFaasrm, RunError> {
+    /// Trains from scratch; `progress` is called after every iteration.
+    pub fn run(&self, progress: &mut dyn FnMut(&TrainingPoint)) -> Result<TrainedFaasrm, RunError> {
         let seed = self.seed();
         let mut learner = ScorePpo::new(self.ppo, seed);
         let workers = Workers::new(self.threads);
@@ -129,7 +129,7 @@ impl FaasrmTraining {
             let entropy = learner.update(&samples, &workers).entropy;
             let before = curve.last().map_or(0, |point| point.calls);
             let point = TrainingPoint { entropy, ..point(iteration + 1, before, &rollouts) };
-            told(&point);
+            progress(&point);
             curve.push(point);
         }
         Ok(TrainedFaasrm { checkpoint: self.checkpoint(&learner), curve })

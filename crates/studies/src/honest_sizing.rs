@@ -177,7 +177,7 @@ impl HonestSizing {
         }
     }
 
-    /// Plays everything. `watcher` is told of progress.
+    /// Plays everything. `watcher` receives progress.
     pub fn play(&self, watcher: &dyn Watcher) -> Result<HonestResult, SweepError> {
         let mut policies: Vec<String> = POLICIES.map(str::to_owned).to_vec();
         policies.extend(self.more_policies.iter().cloned());

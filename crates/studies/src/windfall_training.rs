@@ -124,12 +124,15 @@ impl WindfallTraining {
         Self { loads: vec![0.8], steps: vec![2.0], ..self }
     }
 
-    /// Searches; `told` hears of every dial tried.
-    pub fn run(&self, told: &mut (dyn FnMut(&Turn) + Send)) -> Result<TrainedWindfall, RunError> {
+    /// Searches; `progress` is called after every parameter tried.
+    pub fn run(
+        &self,
+        progress: &mut (dyn FnMut(&Turn) + Send),
+    ) -> Result<TrainedWindfall, RunError> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.max(1)).build();
         let (settings, turns) = match pool {
-            Ok(pool) => pool.install(|| self.search(told)),
-            Err(_) => self.search(told),
+            Ok(pool) => pool.install(|| self.search(progress)),
+            Err(_) => self.search(progress),
         }?;
         let checkpoint = dials::checkpoint(&settings, self.seeds[0], turns.len() as u64);
         Ok(TrainedWindfall { settings, checkpoint, turns })
@@ -142,7 +145,7 @@ impl WindfallTraining {
 
     fn search(
         &self,
-        told: &mut dyn FnMut(&Turn),
+        progress: &mut dyn FnMut(&Turn),
     ) -> Result<(WindfallSizingSettings, Vec<Turn>), RunError> {
         let rivals = self.best_p99s()?;
         let mut best = self.start;
@@ -161,7 +164,7 @@ impl WindfallTraining {
                     let kept = cost_after < cost - WORTH_IT;
                     let (dial, cost_before) = (dial.name, cost);
                     let turn = Turn { dial, from, to, cost_before, cost_after, kept };
-                    told(&turn);
+                    progress(&turn);
                     turns.push(turn);
                     if kept {
                         (best, cost) = (tried, cost_after);
@@ -214,7 +217,7 @@ impl WindfallTraining {
     }
 }
 
-/// Two digits are enough for a dial, and can be told; within its range.
+/// Rounds to two significant digits, so that reports can print the value exactly, within its range.
 fn rounded(value: f64, dial: &Dial) -> f64 {
     let unit = 10f64.powf(value.log10().floor() - 1.0);
     // Divided by a whole number where it can be, so that 0.0042 is the 0.0042 that is typed.

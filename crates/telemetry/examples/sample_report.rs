@@ -5,8 +5,8 @@
 use std::{env, fs, io, path::PathBuf};
 
 use windfall_core::{
-    Allocation, CallEnd, CallId, CallRecord, DecidedBy, Duration, FunctionId, IntervalRecord,
-    NodeId, TelemetrySink, Timestamp,
+    Allocation, CallEnd, CallId, CallRecord, CpuCeiling, DecidedBy, Duration, FunctionId,
+    IntervalRecord, NodeId, PlainSize, TelemetrySink, Timestamp,
 };
 use windfall_telemetry::report::{
     ReportContext, TracePicture, comparison_report, run_report, trace_report,
@@ -72,15 +72,16 @@ fn call(id: u64, wait: f64, baseline: f64, stretch: f64, granted: f64) -> CallRe
         ended_at: started_at + run,
         cold_start: Duration::from_millis(u64::from(id.is_multiple_of(61)) * 300),
         run,
-        baseline: Duration::from_secs_f64(baseline),
+        baseline: Some(Duration::from_secs_f64(baseline)),
         attempts: 1,
         oom_kills: 0,
         input: None,
         reservation: size,
-        wanted: (granted * 2.0, 1024.0),
+        wanted: PlainSize { cores: granted * 2.0, mib: 1024.0 },
         decided_by: DecidedBy::Policy,
         shadow: None,
         first_grant: low,
+        cpu_ceiling: CpuCeiling::AtGrant,
         lowest_grant: low,
         highest_grant: size,
         cpu_granted: (run.as_nanos() as f64 * 2000.0 * granted) as u64,

@@ -9,8 +9,8 @@ use std::io::Write;
 use std::time::Instant;
 
 use windfall_core::{
-    Allocation, CallEnd, CallId, CallRecord, DecidedBy, Duration, FunctionId, NodeId,
-    TelemetrySink, Timestamp,
+    Allocation, CallEnd, CallId, CallRecord, CpuCeiling, DecidedBy, Duration, FunctionId, NodeId,
+    PlainSize, TelemetrySink, Timestamp,
 };
 use windfall_telemetry::RunMetrics;
 
@@ -39,15 +39,16 @@ fn record(id: u64, functions: u64) -> CallRecord {
         ended_at: arrived_at + wait + run,
         cold_start: Duration::ZERO,
         run,
-        baseline,
+        baseline: Some(baseline),
         attempts: 1,
         oom_kills: 0,
         input: None,
         reservation: size,
-        wanted: (0.5, 512.0),
+        wanted: PlainSize { cores: 0.5, mib: 512.0 },
         decided_by: DecidedBy::Policy,
         shadow: None,
         first_grant: size,
+        cpu_ceiling: CpuCeiling::AtGrant,
         lowest_grant: Allocation::new(400 + (spread % 600) as u32, 512),
         highest_grant: size,
         cpu_granted: run.as_nanos() * 1000,

@@ -163,7 +163,7 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use windfall_core::record::GrantStep;
-    use windfall_core::{Allocation, Duration, TelemetrySink, TickRecord, Timestamp};
+    use windfall_core::{Allocation, Duration, PlainSize, TelemetrySink, TickRecord, Timestamp};
 
     use super::*;
     use crate::journal::{JournalKinds, JournalWriter, RunManifest};
@@ -180,7 +180,7 @@ mod tests {
         let mut harvested = call(3, 1.2);
         harvested.lowest_grant = Allocation::new(500, 512);
         harvested.amendments.push(amendment("recent-peak"));
-        harvested.wanted = (0.2, 512.0);
+        harvested.wanted = PlainSize { cores: 0.2, mib: 512.0 };
         harvested.changes = 1;
         harvested.steps.push(GrantStep {
             at: Timestamp::from_secs(3) + Duration::from_millis(250),

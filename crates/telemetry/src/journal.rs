@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The same run gives the same bytes: nothing in it comes from a clock. Numbers that are not finite,
-//! which a learned policy may well ask for, are written as `null`.
+//! which a learned policy may return, are written as `null`.
 //!
 //! A journal can be followed while it is written ([`JournalFollower`]): the writer hands over whole lines only, after
 //! every tick and interval and at least once per 64 KiB.

@@ -52,12 +52,19 @@ impl Metric {
     /// promise to the harvested.
     pub fn of(&self, row: &RunSummary) -> Option<f64> {
         let is_about_answers = matches!(self.unit, "1" | "seconds");
+        let compared = row.completed - row.calls_without_baseline;
         let has_none = match self.key {
-            "harvested_violation_share" => row.harvested_share == 0.0,
+            "harvested_violation_share" => row.harvested_share == 0.0 || compared == 0,
+            key if needs_baseline(key) => compared == 0,
             _ => is_about_answers && row.completed == 0,
         };
         (row.calls > 0 && !has_none).then(|| (self.read)(row)).filter(|value| !value.is_nan())
     }
+}
+
+/// Whether a metric compares calls with themselves at the user's size.
+fn needs_baseline(key: &str) -> bool {
+    ["rfet_", "slowdown_", "bounded_slowdown_", "violation_"].iter().any(|of| key.starts_with(of))
 }
 
 /// The metric with this key.
@@ -165,6 +172,8 @@ metrics! {
         "Decisions made by the fallback because the policy failed.";
     amendments, "amendments", "amendments", Neither, arithmetic,
         "How often a safeguard stepped in.";
+    calls_without_baseline, "no baseline", "calls", Neither, arithmetic,
+        "Completed calls of which nobody knows how long they would have run alone at the user's size: all of them on a real platform. RFET, slowdowns and violations leave them out.";
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use windfall_core::{
     Timestamp,
 };
 
-use self::functions::{CpuTotals, FunctionRow, FunctionTable};
+use self::functions::{Compared, CpuTotals, FunctionRow, FunctionTable};
 use self::series::TimeSeries;
 use crate::function_bootstrap::FunctionCosts;
 use crate::journal::TickEntry;
@@ -64,11 +64,14 @@ struct Counts {
     warm_up: u64,
     ended: u64,
     completed: u64,
+    /// Completed calls of which nobody knows how long they would have run at the user's size.
+    without_baseline: u64,
     out_of_memory: u64,
     node_lost: u64,
     rejected: u64,
     violations: u64,
     harvested: u64,
+    harvested_without_baseline: u64,
     harvested_violations: u64,
     accelerated: u64,
     cold: u64,
@@ -199,7 +202,8 @@ impl RunMetrics {
 
     /// The run as one row. Shares and quantiles of a run without calls are 0; `calls` says so.
     pub fn summary(&self, label: &RunLabel) -> RunSummary {
-        let Counts { completed, harvested, violations, .. } = self.counts;
+        let Counts { completed, without_baseline, harvested, violations, .. } = self.counts;
+        let harvested_compared = harvested - self.counts.harvested_without_baseline;
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let at = |histogram: &LogHistogram, q| histogram.quantile(q).unwrap_or(0.0);
         let CpuTotals { granted, held_back, used } = self.functions.cpu_totals();
@@ -221,8 +225,8 @@ impl RunMetrics {
             slowdown_p999: at(&slowdown, 0.999),
             bounded_slowdown_p99: at(&bounded_slowdown, 0.99),
             bounded_slowdown_p999: at(&bounded_slowdown, 0.999),
-            violation_share: share(violations, completed),
-            harvested_violation_share: share(self.counts.harvested_violations, harvested),
+            violation_share: share(violations, completed - without_baseline),
+            harvested_violation_share: share(self.counts.harvested_violations, harvested_compared),
             cold_share: share(self.counts.cold, completed),
             oom_kills: self.counts.oom_kills,
             core_seconds_held: core_seconds_granted + core_seconds_held_back,
@@ -254,6 +258,7 @@ impl RunMetrics {
             looks: self.counts.looks,
             fallbacks: self.counts.fallbacks,
             amendments: self.amendments.values().sum(),
+            calls_without_baseline: without_baseline,
         }
     }
 
@@ -283,28 +288,35 @@ impl RunMetrics {
         self.count_amendments(amendments);
     }
 
-    /// Latency, shares and depth of a call that was answered; its slowdown, and whether it is a violation.
+    /// Latency, shares and depth of a call that was answered; how it compares with the user's size, where that is
+    /// known.
     #[inline]
-    fn count_completed(&mut self, call: &CallRecord) -> (f64, bool) {
+    fn count_completed(&mut self, call: &CallRecord) -> Option<Compared> {
         let latency = call.ended_at.since(call.arrived_at);
         let harvested = call.is_harvested();
         self.counts.completed += 1;
         self.counts.accelerated += u64::from(call.is_accelerated());
         self.counts.harvested += u64::from(harvested);
         self.latency_seconds.record(latency.as_nanos_f64() * 1e-9);
-        if latency == call.baseline && call.run == call.baseline && !latency.is_zero() {
+        let is_undisturbed = call.baseline == Some(latency) && latency == call.run;
+        if is_undisturbed && !latency.is_zero() {
             self.undisturbed += 1;
-            (1.0, false)
+            Some(Compared { slowdown: 1.0, violated: false })
         } else {
+            self.counts.cold += u64::from(!call.cold_start.is_zero());
             self.count_disturbed(call, harvested)
         }
     }
 
-    fn count_disturbed(&mut self, call: &CallRecord, harvested: bool) -> (f64, bool) {
-        let relative = call.relative_run();
-        let slowdown = call.slowdown();
+    fn count_disturbed(&mut self, call: &CallRecord, harvested: bool) -> Option<Compared> {
+        let (Some(relative), Some(slowdown), Some(bounded)) =
+            (call.relative_run(), call.slowdown(), call.bounded_slowdown(SLOWDOWN_FLOOR))
+        else {
+            self.counts.without_baseline += 1;
+            self.counts.harvested_without_baseline += u64::from(harvested);
+            return None;
+        };
         let violated = relative > VIOLATION_FACTOR;
-        self.counts.cold += u64::from(!call.cold_start.is_zero());
         self.counts.violations += u64::from(violated);
         self.counts.harvested_violations += u64::from(violated && harvested);
         if violated {
@@ -313,8 +325,8 @@ impl RunMetrics {
         }
         self.relative_run.record(relative);
         self.slowdown.record(slowdown);
-        self.bounded_slowdown.record(call.bounded_slowdown(SLOWDOWN_FLOOR));
-        (slowdown, violated)
+        self.bounded_slowdown.record(bounded);
+        Some(Compared { slowdown, violated })
     }
 }
 
@@ -340,8 +352,8 @@ impl TelemetrySink for RunMetrics {
         if !call.amendments.is_empty() {
             self.count_amendments(&call.amendments);
         }
-        let answered = match call.end {
-            CallEnd::Completed => Some(self.count_completed(call)),
+        let compared = match call.end {
+            CallEnd::Completed => self.count_completed(call),
             CallEnd::OutOfMemory => {
                 self.counts.out_of_memory += 1;
                 None
@@ -355,7 +367,7 @@ impl TelemetrySink for RunMetrics {
                 None
             }
         };
-        self.functions.count(call, answered);
+        self.functions.count(call, compared);
     }
 
     fn interval(&mut self, interval: &IntervalRecord) {
@@ -441,6 +453,28 @@ mod tests {
         assert_eq!((summary.calls, summary.completed), (3, 1));
         assert_eq!((summary.failed, summary.rejected), (1, 1));
         assert_eq!(summary.slowdown_max, 1.0);
+    }
+
+    #[test]
+    fn calls_without_a_baseline_are_counted_and_compared_with_nothing() {
+        let mut unknown = [call(0, 9.0), call(1, 9.0)];
+        for call in &mut unknown {
+            call.baseline = None;
+            call.lowest_grant = Allocation::new(500, 512);
+        }
+        let [one, other] = unknown;
+        let summary = metrics_of(&[one.clone(), other, call(2, 2.0)]).summary(&label("fixed", 1));
+        assert_eq!((summary.completed, summary.calls_without_baseline), (3, 2));
+        assert_eq!((summary.violation_share, summary.slowdown_max), (1.0, 2.0));
+        assert!(summary.latency_p99_seconds > 8.0, "latency needs no baseline");
+        // Where nothing is known, a metric has no value rather than a good one.
+        let blind = metrics_of(&[one]).summary(&label("fixed", 1));
+        let of = |key: &str| crate::metric_table::metric(key).unwrap().of(&blind);
+        assert_eq!(
+            (of("violation_share"), of("slowdown_p99"), of("rfet_mean")),
+            (None, None, None)
+        );
+        assert_eq!((of("harvested_violation_share"), of("cold_share")), (None, Some(0.0)));
     }
 
     #[test]

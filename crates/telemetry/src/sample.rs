@@ -2,8 +2,8 @@
 
 use windfall_core::call::CallId;
 use windfall_core::{
-    Allocation, Amendment, CallEnd, CallRecord, ColdStart, DecidedBy, Duration, FunctionId,
-    FunctionProfile, NodeId, Resource, Timestamp, Trigger,
+    Allocation, Amendment, CallEnd, CallRecord, ColdStart, CpuCeiling, DecidedBy, Duration,
+    FunctionId, FunctionProfile, NodeId, PlainSize, Resource, Timestamp, Trigger,
 };
 
 use crate::summary::RunLabel;
@@ -38,15 +38,16 @@ pub(crate) fn call(id: u64, seconds: f64) -> CallRecord {
         ended_at: at + Duration::from_secs_f64(seconds),
         cold_start: Duration::ZERO,
         run: Duration::from_secs_f64(seconds),
-        baseline: Duration::from_secs(1),
+        baseline: Some(Duration::from_secs(1)),
         attempts: 1,
         oom_kills: 0,
         input: None,
         reservation: size,
-        wanted: (1.0, 512.0),
+        wanted: PlainSize { cores: 1.0, mib: 512.0 },
         decided_by: DecidedBy::Policy,
         shadow: None,
         first_grant: size,
+        cpu_ceiling: CpuCeiling::AtGrant,
         lowest_grant: size,
         highest_grant: size,
         cpu_granted: 1_000_000_000_000,

@@ -62,6 +62,8 @@ pub struct RunSummary {
     pub looks: u64,
     pub fallbacks: u64,
     pub amendments: u64,
+    #[serde(default)]
+    pub calls_without_baseline: u64,
 }
 
 impl RunSummary {

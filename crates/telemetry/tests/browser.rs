@@ -52,8 +52,8 @@ fn user_folder(folder: &Path, name: &str) -> String {
 }
 
 fn assert_clean(name: &str, page: &str) {
-    if let Some((_, told)) = page.split_once("class=\"script-error\">") {
-        panic!("{name}: {}", told.split('<').next().unwrap_or_default());
+    if let Some((_, message)) = page.split_once("class=\"script-error\">") {
+        panic!("{name}: {}", message.split('<').next().unwrap_or_default());
     }
     for word in ["NaN", "undefined", "Infinity", "[object"] {
         if let Some(at) = page.find(word) {

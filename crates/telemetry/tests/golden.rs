@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use windfall_core::record::GrantStep;
 use windfall_core::{
     Allocation, Amendment, Answer as PlatformAnswer, CallEnd, CallId, CallRecord, ClusterView,
-    DecidedBy, Duration, FunctionId, FunctionView, Instances, MilliCpu, NodeId, Observation,
-    Outcome, PlanId, Receipt, Refusal, Resource, Setting, Settled, TargetAnswer, Timestamp,
+    CpuCeiling, DecidedBy, Duration, FunctionId, FunctionView, Instances, MilliCpu, NodeId,
+    Observation, Outcome, PlainSize, PlanId, Receipt, Refusal, Resource, Setting, Settled,
+    TargetAnswer, Timestamp,
 };
 use windfall_telemetry::explain::Answer;
-use windfall_telemetry::journal::tick::{Allowed, AllowedTarget, Wish, WishedTarget};
+use windfall_telemetry::journal::tick::{Allowed, AllowedTarget, JournalDecision, JournalTarget};
 use windfall_telemetry::journal::{FunctionNames, NamedFunction, TickEntry};
 use windfall_telemetry::{Comparison, RunSummary};
 
@@ -151,14 +152,23 @@ fn names() -> FunctionNames {
     names
 }
 
+fn partly_settled() -> Settled {
+    Settled {
+        plan: PlanId(80),
+        function: FunctionId(1),
+        at: Timestamp::from_secs(811),
+        outcome: Outcome::Partly { in_force: Allocation::new(700, 256), reason: Refusal::NoRoom },
+    }
+}
+
 #[test]
 fn golden_story_of_a_tick() {
-    let wish = |function, cores| WishedTarget {
+    let target = |function, cores| JournalTarget {
         function: FunctionId(function),
         cpu_cores: Setting::Set(cores),
-        ..WishedTarget::default()
+        ..JournalTarget::default()
     };
-    let instances = WishedTarget { instances: Setting::Set(Some(3.4)), ..wish(0, Some(0.5)) };
+    let instances = JournalTarget { instances: Setting::Set(Some(3.4)), ..target(0, Some(0.5)) };
     let tick = TickEntry {
         observation: Observation {
             now: Timestamp::from_secs(812),
@@ -172,22 +182,14 @@ fn golden_story_of_a_tick() {
                 ..ClusterView::default()
             },
             functions: vec![view(0), view(1)],
-            settled: vec![Settled {
-                plan: PlanId(80),
-                function: FunctionId(1),
-                at: Timestamp::from_secs(811),
-                outcome: Outcome::Partly {
-                    in_force: Allocation::new(700, 256),
-                    reason: Refusal::NoRoom,
-                },
-            }],
+            settled: vec![partly_settled()],
         },
-        decision: Wish {
-            targets: vec![instances, wish(1, None)],
+        decision: JournalDecision {
+            targets: vec![instances, target(1, None)],
             reason: "p95 of the last hour".to_owned(),
         },
         decided_by: DecidedBy::Fallback(
-            "the policy wished for something that is not a number".to_owned(),
+            "the policy returned something that is not a number".to_owned(),
         ),
         plan: Allowed {
             id: PlanId(82),
@@ -234,15 +236,16 @@ fn golden_story_of_a_call() {
         ended_at: after(2450),
         cold_start: Duration::from_millis(300),
         run: Duration::from_millis(2100),
-        baseline: Duration::from_millis(1800),
+        baseline: Some(Duration::from_millis(1800)),
         attempts: 2,
         oom_kills: 1,
         input: Some(7.5),
         reservation: size,
-        wanted: (0.2, 512.0),
+        wanted: PlainSize { cores: 0.2, mib: 512.0 },
         decided_by: DecidedBy::Policy,
         shadow: None,
         first_grant: low,
+        cpu_ceiling: CpuCeiling::AtGrant,
         lowest_grant: low,
         highest_grant: size,
         cpu_granted: 1_650_000_000_000,

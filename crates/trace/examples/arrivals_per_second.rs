@@ -1,10 +1,10 @@
-//! How fast arrivals are drawn: `cargo run --release -p windfall-trace --example arrivals_per_second [path]`.
+//! Measures how fast arrivals are drawn: `cargo run --release -p windfall-trace --example arrivals_per_second [path]`.
 //! Without a path the default generated workload is drawn at ten million calls an hour.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "an example measures time and tells the result"
+    reason = "an example measures time and prints the result"
 )]
 
 use windfall_core::Seed;

@@ -1,5 +1,5 @@
-//! From the tables of a published trace to a workload: windows and filters are applied, and every
-//! function gets the facts that its trace knows.
+//! Builds a workload from the tables of a published trace: applies windows and filters, and attaches to
+//! every function the facts that its trace records.
 
 use std::fs::File;
 use std::path::Path;
@@ -59,7 +59,8 @@ pub(crate) fn open_azure_2019(
         azure_2019::join(&invocations, &name, (&durations, &memory), options.skip_incomplete)?;
     let incomplete = facts.iter().filter(|facts| facts.is_none()).count();
     if incomplete > 0 {
-        notices.push(format!("{name}: {incomplete} functions left out that not all tables know"));
+        notices
+            .push(format!("{name}: {incomplete} functions left out that are missing from a table"));
     }
     let window = options.window(invocations.minutes)?;
     let (rows, totals) = rows_in(&invocations, window);
@@ -84,7 +85,7 @@ pub(crate) fn open_azure_2019(
     Ok(with_needs(workload, memory, options.needs))
 }
 
-/// Median memory of each function, MiB, where the trace knows it.
+/// Median memory of each function in MiB, if the trace records it.
 fn median_memory(facts: &[FunctionFacts]) -> Vec<Option<f64>> {
     facts.iter().map(|facts| facts.memory_mib.as_ref().map(|memory| memory.at(0.5))).collect()
 }
@@ -100,7 +101,7 @@ fn with_needs(
     }
 }
 
-/// Each function's minutes inside the window, counted from its beginning, and all calls by minute.
+/// Each function's minutes inside the window, counted from its start, and the total calls per minute.
 fn rows_in(
     invocations: &azure_2019::Invocations,
     (first, minutes): (u32, u32),
@@ -160,11 +161,11 @@ pub(crate) fn open_huawei(
     }
     let facts = not_empty(facts, &name)?;
     let is_gusty = options.placement == Placement::Gusty;
-    let calls_at_once = options.calls_at_once.map(|(low, high)| Span::new(low, high));
+    let calls_at_once = options.calls_at_once.map(|range| Span::new(range.low, range.high));
     let drawing = Drawing { is_gusty, calls_at_once, caps: options.caps };
     let rates = BinRates::new(rates, totals, minutes, window, drawing);
     let memory = median_memory(&facts);
-    // Where every second has a rate of its own, calls come anywhere in it.
+    // If every second has its own rate, calls are placed uniformly within it.
     let placement = if is_gusty { Placement::Uniform } else { options.placement };
     let workload = Binned::new(facts, rates, placement, seed);
     Ok(with_needs(workload, memory, options.needs))
@@ -195,7 +196,7 @@ pub(crate) fn open_azure_2021(
     Ok(InvocationList::new(facts, calls, horizon, seed))
 }
 
-/// What is known of the functions that are kept, and the new place of every function.
+/// Facts of the functions that are kept, and the new index of every function.
 fn facts_of_calls(
     functions: Vec<(String, String)>,
     calls: &[Call],

@@ -1,16 +1,16 @@
 //! Azure Functions 2019: calls per minute, percentiles of run time, percentiles of memory.
 //!
-//! Three tables with one row per function each. The published set has them per day, memory per
-//! application; samples of it have fewer minutes, other minute numbers, memory per function, or the
-//! function's name alone. All of these are read: columns are found by their names.
+//! Three tables with one row per function each. The published set has them per day, with memory per
+//! application; samples of it have fewer minutes, other minute numbers, memory per function, or only the
+//! function's name. All of these can be read: columns are found by name.
 //!
-//! An application's memory is given to each of its functions whole, because an instance loads the
-//! application.
+//! Each function gets the full memory of its application, because an instance loads the whole application.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use windfall_core::Trigger;
+use windfall_core::statistics::Interval;
 
 use crate::demand_model::FunctionFacts;
 use crate::error::{TraceError, shortened};
@@ -18,12 +18,12 @@ use crate::parameters::demand;
 use crate::quantiles::Quantiles;
 use crate::table::{Row, Table};
 
-/// The most minutes a table may have: 31 days.
+/// Maximum number of minutes in a table: 31 days.
 const MAX_MINUTES: usize = 31 * 1440;
-/// The most functions a table may have.
+/// Maximum number of functions in a table.
 const MAX_ROWS: u64 = 1_000_000;
 
-/// Percentiles of the duration table.
+/// Percentile columns of the duration table.
 const DURATION_COLUMNS: [(f64, &str); 7] = [
     (0.0, "percentile_Average_0"),
     (0.01, "percentile_Average_1"),
@@ -34,7 +34,7 @@ const DURATION_COLUMNS: [(f64, &str); 7] = [
     (1.0, "percentile_Average_100"),
 ];
 
-/// Percentiles of the memory table.
+/// Percentile columns of the memory table.
 const MEMORY_COLUMNS: [(f64, &str); 8] = [
     (0.01, "AverageAllocatedMb_pct1"),
     (0.05, "AverageAllocatedMb_pct5"),
@@ -46,14 +46,14 @@ const MEMORY_COLUMNS: [(f64, &str); 8] = [
     (1.0, "AverageAllocatedMb_pct100"),
 ];
 
-/// Whom a row is about. Columns that a table lacks are empty.
+/// Identifies the function of a row. Fields without a column in the table are empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionKey {
     /// The owner of the application.
     pub owner: String,
     /// The application.
     pub application: String,
-    /// The function; empty in a table that is per application.
+    /// The function; empty in a table with one row per application.
     pub function: String,
 }
 
@@ -62,9 +62,9 @@ pub struct FunctionKey {
 pub struct FunctionCalls {
     /// Which function.
     pub key: FunctionKey,
-    /// What sets it off.
+    /// What triggers it.
     pub trigger: Trigger,
-    /// Minutes with calls, counted from the first column, and how many.
+    /// Minutes with calls, counted from the first column, and the number of calls.
     pub minutes: Vec<(u32, u32)>,
 }
 
@@ -73,11 +73,11 @@ pub struct FunctionCalls {
 pub struct Invocations {
     /// Number of minutes.
     pub minutes: u32,
-    /// Functions in the order of the file.
+    /// Functions in file order.
     pub functions: Vec<FunctionCalls>,
 }
 
-/// A table of percentiles by function, or by application.
+/// A table of percentiles per function or per application.
 #[derive(Clone, Debug)]
 pub struct PercentileTable {
     file: Box<str>,
@@ -116,23 +116,33 @@ pub fn read_invocations(reader: impl Read, file: &str) -> Result<Invocations, Tr
     Ok(Invocations { minutes: minutes.len() as u32, functions })
 }
 
-/// Reads a duration table: milliseconds.
+/// Reads a duration table, in milliseconds.
 pub fn read_durations(reader: impl Read, file: &str) -> Result<PercentileTable, TraceError> {
     let limits = &demand().duration;
-    read_percentiles(reader, file, &DURATION_COLUMNS, (limits.low_ms, limits.high_ms))
+    read_percentiles(
+        reader,
+        file,
+        &DURATION_COLUMNS,
+        Interval { low: limits.low_ms, high: limits.high_ms },
+    )
 }
 
-/// Reads a memory table: megabytes, taken for MiB, per function or per application.
+/// Reads a memory table, per function or per application. Its megabytes are interpreted as MiB.
 pub fn read_memory(reader: impl Read, file: &str) -> Result<PercentileTable, TraceError> {
     let limits = &demand().memory;
-    read_percentiles(reader, file, &MEMORY_COLUMNS, (limits.low_mib, limits.high_mib))
+    read_percentiles(
+        reader,
+        file,
+        &MEMORY_COLUMNS,
+        Interval { low: limits.low_mib, high: limits.high_mib },
+    )
 }
 
 fn read_percentiles(
     reader: impl Read,
     file: &str,
     wanted: &[(f64, &str)],
-    (low, high): (f64, f64),
+    allowed: Interval,
 ) -> Result<PercentileTable, TraceError> {
     let mut table = Table::open(reader, file)?;
     let names = KeyColumns::find(&table)?;
@@ -148,7 +158,7 @@ fn read_percentiles(
             points.push((probability, row.number(column)?));
         }
         let key = names.key(&row);
-        if rows.insert(key, Quantiles::new(points, low, high)).is_some() {
+        if rows.insert(key, Quantiles::new(points, allowed.low, allowed.high)).is_some() {
             let key = names.key(&row);
             let name = if names.function.is_some() { &key.function } else { &key.application };
             return Err(row.duplicate(name));
@@ -160,7 +170,7 @@ fn read_percentiles(
     Ok(PercentileTable { file: file.into(), per_application: names.function.is_none(), rows })
 }
 
-/// Puts the three tables together. A function that one of them lacks is an error, or is left out.
+/// Joins the three tables. A function that is missing from one of them is an error, or is skipped.
 pub(crate) fn join(
     invocations: &Invocations,
     called_in: &str,
@@ -180,7 +190,7 @@ pub(crate) fn join(
             (Err(error), _) | (_, Err(error)) => return Err(error),
         };
         let key = &calls.key;
-        // Functions of different applications may share a name; then the whole key is the name.
+        // Functions of different applications may share a name; then the full key is used as the name.
         let name = match names[key.function.as_str()] {
             1 => key.function.clone(),
             _ => format!("{}/{}/{}", key.owner, key.application, key.function),
@@ -200,12 +210,12 @@ pub(crate) fn join(
 }
 
 impl PercentileTable {
-    /// How many functions, or applications, have a row.
+    /// Number of rows: functions or applications.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no row; a table that was read has at least one.
+    /// Whether the table has no rows; a table that was read has at least one.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -224,7 +234,7 @@ impl PercentileTable {
     }
 }
 
-/// The columns that say whom a row is about.
+/// The columns that identify the function of a row.
 struct KeyColumns {
     owner: Option<usize>,
     application: Option<usize>,
@@ -254,7 +264,7 @@ impl KeyColumns {
     }
 }
 
-/// The columns named by minutes; they must be the last ones and in order.
+/// Finds the columns named by minutes; they must be the last ones and consecutive.
 fn minute_columns(table: &Table<'_>, file: &str) -> Result<std::ops::Range<usize>, TraceError> {
     let header = table.header();
     let number = |column: &String| column.parse::<u32>().ok();

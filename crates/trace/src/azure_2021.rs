@@ -1,8 +1,8 @@
 //! Azure Functions 2021: one row per call with its end and its run time.
 //!
-//! Rows are in the order of their ends, arrivals are needed in the order of their starts, and a call can
-//! take longer than the file: so all calls are held and sorted, 24 bytes each. The published trace of
-//! 2 million calls needs 48 MB; more than [`MAX_CALLS`] are refused.
+//! Rows are sorted by end, but arrivals are needed in order of start, and a call can run longer than the
+//! trace. So all calls are kept in memory and sorted, 24 bytes each. The published trace of 2 million calls
+//! needs 48 MB; a file with more than [`MAX_CALLS`] calls is rejected.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,26 +10,26 @@ use std::io::Read;
 use crate::error::TraceError;
 use crate::table::Table;
 
-/// The most calls that are read: 1.2 GB.
+/// Maximum number of calls in a file: 1.2 GB in memory.
 pub const MAX_CALLS: u64 = 50_000_000;
 
 /// One call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Call {
-    /// Start, nanoseconds after the earliest start.
+    /// Start in nanoseconds after the earliest start.
     pub start_ns: u64,
     /// Run time in nanoseconds.
     pub run_ns: u64,
-    /// Place in the list of functions.
+    /// Index in the list of functions.
     pub function: u32,
 }
 
 /// The table of calls.
 #[derive(Clone, Debug)]
 pub struct Invocations {
-    /// Application and name of the functions, in the order of their first rows.
+    /// Application and name of each function, in order of their first rows.
     pub functions: Vec<(String, String)>,
-    /// Calls in the order of their starts.
+    /// Calls in order of start.
     pub calls: Vec<Call>,
 }
 
@@ -67,7 +67,7 @@ pub fn read_invocations(reader: impl Read, file: &str) -> Result<Invocations, Tr
     if rows.is_empty() {
         return Err(TraceError::Empty { file: file.into() });
     }
-    // A stable sort, so that calls with one start keep the order of the file.
+    // A stable sort, so that calls with equal starts keep their file order.
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));
     let origin = rows[0].0.min(0.0);
     let nanos = |seconds: f64| (seconds * 1e9).round() as u64;

@@ -1,11 +1,11 @@
-//! A generator of workloads that resemble Azure's functions of 2019, from `params/azure_like.toml`.
+//! Generates workloads that resemble Azure's functions of 2019, with the parameters in `params/azure_like.toml`.
 //!
-//! Every function draws a trigger, a rate, run times and memory. Timers fire on their period; all others
-//! get a Poisson count per minute whose rate follows the hour of the day and a burst factor with some
-//! memory. Rates of functions that are not regular timers are scaled together until the whole makes the
-//! calls per hour that were asked for, but no function may exceed a share of all calls or a number of
-//! busy-seconds per second, nor half as much again in a burst: otherwise one function would decide the
-//! run, as one does in the original. Timers fire more rarely where they would make too many of the calls.
+//! For every function, a trigger, a rate, run times and memory are drawn. Timers fire on their period. All other
+//! functions get a Poisson count per minute whose rate follows the hour of the day and an autocorrelated burst
+//! factor. The rates of functions that are not regular timers are scaled by a common factor to reach the requested
+//! calls per hour. No function may exceed a share of all calls or a number of busy-seconds per second, nor 1.5 times
+//! that in a burst: otherwise one function would dominate the run, as one does in the original. Timers fire less
+//! often if they would make too many of the calls.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ use crate::options::is_false;
 use crate::parameters::{demand, weighted};
 use crate::quantiles::{Quantiles, normal_cdf};
 
-/// What is generated.
+/// Settings of the generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AzureLikeSettings {
@@ -32,7 +32,7 @@ pub struct AzureLikeSettings {
     pub duration: Duration,
     /// Expected calls per hour of all functions together, over a whole day.
     pub calls_per_hour: f64,
-    /// Hour of the day at which the workload begins.
+    /// Hour of the day at which the workload starts.
     pub start_hour: f64,
     /// Where inside a minute calls arrive.
     pub placement: Placement,
@@ -133,7 +133,7 @@ fn parameters() -> &'static Parameters {
 }
 
 impl Parameters {
-    /// The value of a quantile list at the normal score `z`, linear in between.
+    /// Value of a quantile list at the normal score `z`, interpolated linearly.
     fn at(&self, values: &[f64], z: f64) -> f64 {
         let probability = normal_cdf(z);
         let above = self.probabilities.partition_point(|&p| p < probability);
@@ -144,13 +144,13 @@ impl Parameters {
     }
 }
 
-/// How the calls of one function come.
+/// Arrival pattern of one function.
 #[derive(Clone, Debug)]
 enum Pattern {
     /// Every `period` minutes, `repeats` at a time, first in minute `phase`.
     Periodic { period: u32, phase: u32, repeats: u32 },
-    /// At a rate per minute, with bursts: the burst factor's spread and its present score; with a burst
-    /// the rate is at most `most`.
+    /// At a rate per minute, with bursts: `burst` is the spread of the burst factor, `level` its current score,
+    /// and `most` the highest rate in a burst.
     Random { per_minute: f64, most: f64, burst: f64, level: f64 },
 }
 
@@ -243,7 +243,7 @@ fn draw_run_times(
     Quantiles::new(points, limits.low_ms, limits.high_ms)
 }
 
-/// A regular timer, or nothing for one that has no period.
+/// Draws a regular timer, or `None` for a timer without a period.
 fn draw_timer(numbers: &Parameters, rng: &mut impl Rng) -> Option<Pattern> {
     let places: Vec<usize> = (0..numbers.timer_periods.len()).collect();
     let place = *weighted(&places, |&place| numbers.timer_weights[place], rng);
@@ -272,7 +272,7 @@ struct Generated {
 }
 
 impl Generated {
-    /// Scales the random functions so that everything together makes the calls asked for.
+    /// Scales the random functions so that all functions together make the requested calls.
     fn scale(&mut self, mean_runs: impl Iterator<Item = f64>) {
         let numbers = parameters();
         let wanted = self.settings.calls_per_hour;
@@ -292,7 +292,7 @@ impl Generated {
         let total = |scale: f64| -> f64 {
             self.drawn.iter().zip(&caps).map(|function| expected(function, scale)).sum()
         };
-        // The total rises with the scale, so halving finds it; a total out of reach ends at the caps.
+        // The total rises with the scale, so bisection finds it; if the caps prevent it, all rates end at the caps.
         let (mut low, mut high) = (-20.0f64, 40.0f64);
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
@@ -306,8 +306,8 @@ impl Generated {
         }
     }
 
-    /// Lets timers fire more rarely until none is above its cap and all together make at most `most`
-    /// calls an hour; returns how many they make.
+    /// Lengthens the periods of timers until none is above its cap and all together make at most `most` calls per
+    /// hour. Returns the calls per hour that they make.
     fn slow_timers(&mut self, caps: &[f64], most: f64) -> f64 {
         let mut total = 0.0;
         let mut timers: Vec<(&mut u32, f64)> = Vec::new();
@@ -327,7 +327,7 @@ impl Generated {
     }
 }
 
-/// The mean of min(rate F, most) for a lognormal burst factor F of mean 1 and spread `burst`.
+/// Mean of min(rate F, most) for a lognormal burst factor F of mean 1 and spread `burst`.
 fn capped_mean(rate: f64, burst: f64, most: f64) -> f64 {
     if burst <= 0.0 || rate <= 0.0 {
         return rate.min(most);
@@ -352,7 +352,7 @@ impl Counts for Generated {
         let load = numbers.hourly[hour as usize % numbers.hourly.len()];
         let clock = (self.settings.start_hour * 60.0) as u32 + index;
         let mut total = 0;
-        // Before the first minute there is nothing to remember.
+        // The first minute has no previous level.
         let memory = if index == 0 { 0.0 } else { numbers.burst_memory };
         for (function, (drawn, draw)) in self.drawn.iter_mut().zip(draws).enumerate() {
             let calls = match &mut drawn.pattern {
@@ -388,7 +388,7 @@ impl Counts for Generated {
     }
 }
 
-/// A generated workload; another seed generates other functions.
+/// A generated workload; a different seed generates different functions.
 struct AzureLike {
     settings: AzureLikeSettings,
     inner: Binned<Generated>,
@@ -403,9 +403,9 @@ pub(crate) fn open_azure_like(
     Ok(AzureLike { settings: settings.clone(), inner: generate(settings, seed) })
 }
 
-/// How often each generated function that is no regular timer is called in each minute.
+/// Calls per minute of each generated function that is not a regular timer.
 ///
-/// For those who want the shape of the load and bring functions of their own.
+/// Useful if only the shape of the load is needed, with functions from elsewhere.
 pub fn azure_like_minutes(
     settings: &AzureLikeSettings,
     seed: Seed,
@@ -450,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_under_a_limit_by_hand() {
+    fn the_capped_mean_agrees_with_limits_and_numerical_integration() {
         assert_eq!(capped_mean(3.0, 0.0, 5.0), 3.0);
         assert_eq!(capped_mean(7.0, 0.0, 5.0), 5.0);
         // Without a limit the factor's mean of 1 remains, and a limit far below is always reached.

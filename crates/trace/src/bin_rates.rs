@@ -1,50 +1,50 @@
-//! Calls drawn from rates: a table of bins of several minutes says how many to expect, not when they came.
+//! Draws calls from rates per bin of several minutes, for tables that record how many calls came but not when.
 
 use rand_distr::{Distribution, Poisson};
 use windfall_core::{Duration, Seed};
 
 use crate::binned::{BinCount, Counts, Function};
 use crate::gusts::SLOT_NS;
-use crate::minute_counts::{Caps, limits_of};
+use crate::minute_counts::{CallLimit, Caps, limits_of};
 use crate::parameters::Span;
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// How the rates of a table become calls.
+/// How calls are drawn from the rates of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drawing {
-    /// Whether rates wander and spike from second to second; else every minute has the rate of its bin.
+    /// Whether rates vary and spike from second to second; otherwise every minute has the rate of its bin.
     pub(crate) is_gusty: bool,
-    /// Each function has so many calls at once on average, drawn between these two, whatever the table's total.
+    /// Range of average concurrent calls per function, drawn for each, regardless of the table's total.
     pub(crate) calls_at_once: Option<Span>,
     pub(crate) caps: Option<Caps>,
 }
 
 /// One function's rates.
 pub(crate) struct FunctionRates {
-    /// Its place in the whole table.
+    /// Index in the whole table.
     pub(crate) member: u64,
     /// Expected calls per minute by bin.
     pub(crate) per_minute: Vec<f32>,
 }
 
-/// Rates per bin of several minutes: every minute, or every second where rates wander, gets a Poisson count.
+/// Rates per bin of several minutes: every minute, or every second if rates vary by the second, gets a Poisson count.
 pub(crate) struct BinRates {
     functions: Vec<FunctionRates>,
     /// Expected calls per minute of all functions, filtered ones included, by bin.
     totals: Vec<f64>,
     /// Minutes per bin.
     minutes: u32,
-    /// The first minute, and how many.
+    /// First minute, and number of minutes.
     window: (u32, u32),
     drawing: Drawing,
     /// Mean calls per minute of each function inside the window.
     rates: Vec<f64>,
-    limits: Vec<(f64, f64)>,
+    limits: Vec<CallLimit>,
 }
 
 impl BinRates {
-    /// Rates of some functions per bin of `minutes` minutes, inside a window of minutes.
+    /// Rates of functions per bin of `minutes` minutes, inside a window of minutes.
     pub(crate) fn new(
         functions: Vec<FunctionRates>,
         totals: Vec<f64>,
@@ -67,12 +67,12 @@ impl BinRates {
         if self.drawing.is_gusty { (MINUTE_NS / SLOT_NS) as u32 } else { 1 }
     }
 
-    /// What the calls of each function are multiplied by so that it has its drawn number of them at once.
+    /// Factors on the rates of the functions so that each has its drawn number of concurrent calls.
     fn scales(&self, range: Span, seed: Seed, draws: &[Function]) -> Vec<f64> {
         let scale = |((function, rate), draw): ((&FunctionRates, &f64), &Function)| {
             let mut rng = seed.stream("calls-at-once").member(function.member).generator();
             let busy = rate / 60.0 * draw.model.mean_run_seconds();
-            range.draw_ratio(&mut rng) / busy.max(f64::MIN_POSITIVE)
+            range.draw_log_uniform(&mut rng) / busy.max(f64::MIN_POSITIVE)
         };
         self.functions.iter().zip(&self.rates).zip(draws).map(scale).collect()
     }
@@ -91,7 +91,8 @@ impl Counts for BinRates {
         let per_minute = self.per_minute();
         let bin = ((self.window.0 + index / per_minute) / self.minutes) as usize;
         for (place, (function, draw)) in self.functions.iter().zip(draws).enumerate() {
-            let (share, most) = self.limits.get(place).copied().unwrap_or((1.0, f64::INFINITY));
+            let CallLimit { share, most_in_a_minute: most } =
+                self.limits.get(place).copied().unwrap_or(CallLimit::NONE);
             let mut rate = (f64::from(function.per_minute[bin]) * share).min(most);
             if self.drawing.is_gusty {
                 rate *=
@@ -109,14 +110,14 @@ impl Counts for BinRates {
         self.limits = match self.drawing.calls_at_once {
             Some(range) => {
                 let scales = self.scales(range, seed, draws).into_iter();
-                scales.map(|scale| (scale, f64::INFINITY)).collect()
+                scales.map(|share| CallLimit { share, ..CallLimit::NONE }).collect()
             }
             None => limits_of(self.drawing.caps, &self.rates, draws),
         };
     }
 }
 
-/// A Poisson count; none for a mean that is not positive.
+/// Draws a Poisson count; 0 for a mean that is not positive.
 pub(crate) fn poisson(mean: f64, rng: &mut rand_xoshiro::Xoshiro256PlusPlus) -> u64 {
     Poisson::new(mean).map_or(0, |poisson: Poisson<f64>| poisson.sample(rng) as u64)
 }

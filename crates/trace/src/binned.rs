@@ -1,9 +1,9 @@
-//! Arrivals from counts per time bin: one bin is placed, sorted and handed out at a time.
+//! Turns counts per time bin into arrivals: one bin at a time is placed, sorted and emitted.
 //!
-//! The arrivals of a bin are packed into one word each, time above function, so that sorting moves
-//! eight bytes per call; what a call needs is drawn only when it leaves. A bin with more than
-//! [`SLICE_CALLS`] calls is placed slice by slice, so that memory depends neither on the length of the
-//! trace nor on its rate.
+//! Each arrival of a bin is packed into one word, with the time in the upper bits and the function in the
+//! lower ones, so that sorting moves eight bytes per call. The demand of a call is drawn only when it is
+//! emitted. A bin with more than [`SLICE_CALLS`] calls is placed slice by slice, so that memory depends
+//! neither on the length of the trace nor on its rate.
 //!
 //! ```text
 //!   counts of a bin ─► place in slice ─► sort ─► pop (time | function) ─► draw demand
@@ -21,30 +21,30 @@ use crate::bucket_sort::BucketSort;
 use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
 use crate::gusts::Gusts;
 
-/// Calls that are placed and sorted together, at most on average: 1 MiB of words.
+/// Calls per slice that are placed and sorted together: 1 MiB of words.
 const SLICE_CALLS: u64 = 1 << 17;
-/// Bits of a packed arrival that name the function.
+/// Bits of a packed arrival that hold the function.
 const FUNCTION_BITS: u32 = 26;
-/// The most functions a binned workload can have.
+/// Maximum number of functions in a binned workload.
 pub(crate) const MAX_FUNCTIONS: u64 = 1 << FUNCTION_BITS;
 
-/// Where inside its bin a call arrives; traces with counts per minute do not say.
+/// Where inside its bin a call arrives; traces with counts per minute do not record it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Anywhere; timers at a fixed phase, evenly spaced, with a jitter of about 0.2 s.
+    /// Uniformly at random; timers at a fixed phase, evenly spaced, with a jitter of about 0.2 s.
     #[default]
     Uniform,
     /// In clusters of 7.5 calls on average within 0.3 s; all calls of a timer within 0.5 s.
     Bursty,
-    /// Spread by a rate that wanders within the minute and spikes now and then; timers as in bursts.
+    /// By a rate that varies within the minute and has occasional spikes; timers as in `Bursty`.
     Gusty,
 }
 
 /// The calls of one function in one bin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BinCount {
-    /// Place in the list of functions.
+    /// Index in the list of functions.
     pub(crate) function: u32,
     pub(crate) calls: u64,
 }
@@ -57,12 +57,12 @@ pub(crate) trait Counts: Send {
     /// Number of bins.
     fn bins(&self) -> u32;
 
-    /// Puts the counts of bin `index` into `counts`, functions without calls left out. Bins are asked
-    /// for in order. Returns how many calls the bin has before any function was filtered out, because
-    /// slices must not depend on the filter.
+    /// Puts the counts of bin `index` into `counts`, except for functions without calls. Bins are requested in
+    /// order. Returns the calls of the bin before any function was filtered out, because slices must not depend
+    /// on the filter.
     fn fill(&mut self, index: u32, draws: &mut [Function], counts: &mut Vec<BinCount>) -> u64;
 
-    /// Starts over after all functions were drawn anew.
+    /// Restarts after all functions were redrawn.
     fn restart(&mut self, seed: Seed, draws: &[Function]);
 }
 
@@ -70,12 +70,12 @@ pub(crate) trait Counts: Send {
 pub(crate) struct Function {
     pub(crate) model: CallModel,
     demand: Xoshiro256PlusPlus,
-    /// Draws counts and times.
+    /// Generator for counts and times.
     pub(crate) arrivals: Xoshiro256PlusPlus,
     is_timer: bool,
     /// Where in the bin a timer fires, as a share.
     phase: f32,
-    /// Where its rate has wandered.
+    /// State of its varying rate.
     pub(crate) gusts: Gusts,
 }
 
@@ -86,13 +86,13 @@ pub(crate) struct Binned<C> {
     placement: Placement,
     profiles: Vec<FunctionProfile>,
     functions: Vec<Function>,
-    /// Counts of the bin at hand, and each function's rounding offset over its slices.
+    /// Counts of the current bin, and each function's rounding offset over its slices.
     bin: Vec<BinCount>,
     offsets: Vec<f32>,
     next_bin: u32,
     slice: u64,
     slices: u64,
-    /// Packed arrivals of the slice at hand, latest first.
+    /// Packed arrivals of the current slice, latest first.
     packed: Vec<u64>,
     sort: BucketSort,
     bin_start: Timestamp,
@@ -124,7 +124,7 @@ impl<C: Counts> Binned<C> {
         workload
     }
 
-    /// Counts per bin of every function, without placing or drawing a single call.
+    /// Counts per bin of every function, without placing or drawing any call.
     pub(crate) fn counts_per_bin(mut self) -> Vec<Vec<u64>> {
         let bins = self.counts.bins();
         let mut rows = vec![vec![0; bins as usize]; self.functions.len()];
@@ -138,7 +138,7 @@ impl<C: Counts> Binned<C> {
         rows
     }
 
-    /// Places the next slice, of the next bin if need be; `false` at the end.
+    /// Places the next slice, opening the next bin if necessary. Returns `false` at the end.
     fn advance(&mut self) -> bool {
         if self.slice == self.slices {
             if self.next_bin == self.counts.bins() {
@@ -171,7 +171,7 @@ impl<C: Counts> Binned<C> {
         self.offsets.clear();
         for count in &self.bin {
             let function = &mut self.functions[count.function as usize];
-            // Without slices there is nothing to round, and nothing is drawn.
+            // With a single slice nothing is rounded, so nothing is drawn.
             let offset = match (self.slices, function.is_timer) {
                 (1, _) => 0.0,
                 (_, true) => function.phase,
@@ -184,7 +184,7 @@ impl<C: Counts> Binned<C> {
     }
 }
 
-/// An even share of `calls`: what the slices get adds up to all of them.
+/// An even share of `calls`; the shares of all slices add up to `calls`.
 fn calls_in_slice(calls: u64, offset: f32, slice: u64, slices: u64) -> u64 {
     if slices == 1 {
         return calls;
@@ -197,7 +197,7 @@ fn calls_in_slice(calls: u64, offset: f32, slice: u64, slices: u64) -> u64 {
     upto(slice + 1).saturating_sub(upto(slice))
 }
 
-/// A stretch of a bin to be filled.
+/// An interval of a bin to be filled with calls.
 struct Place<'a> {
     function: u32,
     start: u64,
@@ -241,7 +241,7 @@ impl Place<'_> {
         }
     }
 
-    /// Clusters of geometric size, so that the next call stays with probability 1 - 1/7.5.
+    /// Clusters of geometric size: the next call stays in the cluster with probability 1 - 1/7.5.
     fn clusters(&mut self, rng: &mut Xoshiro256PlusPlus, calls: u64) {
         let mut centre = self.anywhere(rng);
         for _ in 0..calls {

@@ -1,27 +1,27 @@
-//! Sorting numbers that lie about evenly: one bucket per number, then each bucket on its own.
+//! Bucket sort for roughly uniform numbers: about one bucket per number, then each bucket is sorted.
 //!
-//! Arrivals inside a minute are drawn at random, so a bucket holds one on average and hardly ever five:
-//! 6,000 of them cost three passes instead of thirteen. However unevenly they lie, sorting the buckets
-//! is never more work than sorting everything.
+//! Arrivals inside a minute are drawn at random, so a bucket holds one on average and rarely five: 6,000 of
+//! them cost three passes instead of thirteen. For any distribution, sorting the buckets is never more work
+//! than sorting everything.
 
 /// Buckets with more numbers than this are sorted by the library.
 const FEW: u32 = 8;
 
-/// The lists that sorting needs, kept from one time to the next.
+/// Buffers for sorting, reused between calls.
 #[derive(Debug, Default)]
 pub(crate) struct BucketSort {
-    /// Where the next number of each bucket goes.
+    /// Index at which the next number of each bucket is stored.
     next: Vec<u32>,
     sorted: Vec<u64>,
 }
 
 impl BucketSort {
-    /// Sorts `numbers`, all of them from `low` on and below `high`, largest first.
+    /// Sorts `numbers`, which must be in `low..high`, in descending order.
     pub(crate) fn largest_first(&mut self, numbers: &mut Vec<u64>, low: u64, high: u64) {
         let buckets = numbers.len().next_power_of_two();
         let bits = (high - low).max(1).ilog2() + 1;
         let shift = bits.saturating_sub(buckets.ilog2());
-        // From the highest, so that the largest numbers come to lie in front.
+        // Reversed, so that the largest numbers come first.
         let bucket_of = |number: u64| buckets - 1 - ((number - low) >> shift) as usize;
         self.next.clear();
         self.next.resize(buckets, 0);
@@ -39,7 +39,7 @@ impl BucketSort {
             self.sorted[*next as usize] = number;
             *next += 1;
         }
-        // Each bucket now ends where its next number would go.
+        // Each bucket now ends at its `next` index.
         let mut start = 0;
         for &end in &self.next {
             if end - start > FEW {
@@ -52,8 +52,8 @@ impl BucketSort {
     }
 }
 
-/// Sorts numbers of which each is at most a few places from its own. Nearly all stand right already, which
-/// a processor foresees; whether a bucket holds one number or two it does not.
+/// Insertion sort for numbers that are at most a few places from their position. Nearly all are already in
+/// place, which the branch predictor learns; whether a bucket holds one number or two it cannot predict.
 fn insert_few(numbers: &mut [u64]) {
     for end in 1..numbers.len() {
         let mut place = end;
@@ -71,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_numbers_come_out_in_order(
+        fn any_numbers_are_sorted(
             low: u64, spread in 0u32..64, numbers in proptest::collection::vec(any::<u64>(), 0..200),
         ) {
             let mut numbers: Vec<u64> =

@@ -1,8 +1,8 @@
-//! Gives every function of a trace the needs that traces do not record, and draws its calls.
+//! Draws the needs of functions and calls that traces do not record.
 //!
-//! A trace tells when calls came, how long they took and (some) how much memory they held. How many cores
-//! a call can use, how long it waits, what its input was and what its user had reserved is **assumed**
-//! here, from `params/demand.toml`, with every draw from the function's own stream.
+//! A trace records when calls arrive, how long they take and (sometimes) how much memory they use. How many
+//! cores a call can use, how long it waits, its input and its user's reservation are **assumed** here, from
+//! `params/demand.toml`, with every draw from the function's own stream.
 //!
 //! ```text
 //!   x  ~ N(0,1)                                  the visible input, size = median * exp(s * x)
@@ -22,22 +22,22 @@ use windfall_core::{
 use crate::parameters::{DemandParameters, Reservation, demand, weighted};
 use crate::quantiles::{NormalScores, Quantiles, ScoreTable, normal_cdf};
 
-/// What a trace says about one function.
+/// Facts about one function that its trace records.
 #[derive(Clone, Debug)]
 pub(crate) struct FunctionFacts {
-    /// Its place in the whole trace: filters do not change a function's draws.
+    /// Index in the whole trace, so that filters do not change a function's draws.
     pub(crate) member: u64,
     /// A name that is unique in the trace.
     pub(crate) name: String,
     /// The application it belongs to.
     pub(crate) application: String,
-    /// What sets it off.
+    /// What triggers it.
     pub(crate) trigger: Trigger,
     /// Run time at the user's size, ms; drawn if the trace has none.
     pub(crate) duration_ms: Option<Quantiles>,
     /// Memory peak, MiB; drawn if the trace has none.
     pub(crate) memory_mib: Option<Quantiles>,
-    /// What the user reserved; drawn if the trace does not say.
+    /// The user's reservation; drawn if the trace has none.
     pub(crate) reservation: Option<Allocation>,
 }
 
@@ -76,16 +76,16 @@ pub(crate) struct CallModel {
     normals: &'static NormalScores,
 }
 
-/// A function as it was drawn: what its platform sees, and how its calls are drawn.
+/// A drawn function: the profile that the platform sees, and the distribution of its calls.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelledFunction {
     pub(crate) profile: FunctionProfile,
     pub(crate) model: CallModel,
-    /// Draws its calls.
+    /// Generator for its calls.
     pub(crate) demand: Xoshiro256PlusPlus,
 }
 
-/// Draws everything about a function that its trace does not say.
+/// Draws everything about a function that its trace does not record.
 pub(crate) fn model_function(facts: &FunctionFacts, seed: Seed) -> ModelledFunction {
     let parameters = demand();
     let mut rng = seed.stream("functions").member(facts.member).generator();
@@ -133,12 +133,12 @@ pub(crate) fn model_function(facts: &FunctionFacts, seed: Seed) -> ModelledFunct
     ModelledFunction { profile, model, demand }
 }
 
-/// How a function behaves, sizes apart.
+/// Behaviour of a function, except for its sizes.
 struct Traits {
     cores: f64,
     sigma: f64,
     idle_share: f64,
-    /// Share of the rank that the input explains; zero if it cannot be seen.
+    /// Share of the variance of the normal score that the input explains; zero if the input is not visible.
     explained: f64,
 }
 
@@ -164,14 +164,14 @@ impl Traits {
 
 /// Run times of a function whose trace has none.
 fn assigned_duration(parameters: &DemandParameters, rng: &mut impl Rng) -> Quantiles {
-    let mean = parameters.assigned_duration.mean_ms.draw_ratio(rng);
+    let mean = parameters.assigned_duration.mean_ms.draw_log_uniform(rng);
     let sigma = parameters.assigned_duration.sigma.draw(rng);
     let median = mean * (-0.5 * sigma * sigma).exp();
     Quantiles::lognormal(median, sigma, parameters.duration.low_ms, parameters.duration.high_ms)
 }
 
-/// Parallelism, memory peak and reservation: whichever of them the trace does not say is drawn so that
-/// the ratios between them are the same for all traces.
+/// Parallelism, memory peak and reservation. Those that the trace does not record are drawn such that the
+/// ratios between them have the same distribution for all traces.
 fn size_function(
     facts: &FunctionFacts,
     traits: &Traits,
@@ -203,7 +203,7 @@ fn size_function(
     (cores, memory, reservation)
 }
 
-/// How much CPU a user reserves over what a median call can use.
+/// Ratio of the CPU that a user reserves to what a median call can use.
 struct CpuRatio {
     over_median: f64,
     snaps: Snap,
@@ -229,10 +229,10 @@ impl CpuRatio {
         }
     }
 
-    /// The size a user sets, in millicores.
+    /// The CPU size that a user sets, in millicores.
     ///
-    /// Generous users end up on the size nearest in ratio (rounding up would add a third to what they
-    /// reserve), stingy ones on the one below, and who knows the need to 5 % sets it exactly.
+    /// Users who reserve too much choose the size nearest in ratio (rounding up would add a third to what they
+    /// reserve), users who reserve too little the next lower one, and users who know the need to 5 % set it exactly.
     fn size(&self, sizes: &Reservation, cores: f64) -> u32 {
         let wanted = 1000.0 * (cores * self.over_median).min(sizes.max_cores);
         match self.snaps {
@@ -246,7 +246,7 @@ impl CpuRatio {
     }
 }
 
-/// The memory a user sets, in MiB: the size nearest in ratio that still holds 1.05 times the 99th percentile.
+/// The memory size that a user sets, in MiB: the size nearest in ratio that holds 1.05 times the 99th percentile.
 fn memory_size(sizes: &Reservation, p99: f64, ratio: f64) -> u32 {
     let near = nearest_in_ratio(&sizes.memory_mib, p99 * ratio);
     if f64::from(near) >= 1.05 * p99 {
@@ -270,7 +270,7 @@ fn draw_input(
     parameters: &DemandParameters,
     rng: &mut impl Rng,
 ) -> Option<ScoreTable<33>> {
-    let median = parameters.input.median_kib.draw_ratio(rng);
+    let median = parameters.input.median_kib.draw_log_uniform(rng);
     let exponent = parameters.input.duration_exponent.draw(rng);
     // Quartiles of a normal distribution are 1.349 standard deviations apart.
     let spread = (duration_ms.at(0.75) / duration_ms.at(0.25)).ln() / 1.349;
@@ -278,7 +278,7 @@ fn draw_input(
     (traits.explained > 0.0).then(|| ScoreTable::new(|x| median * (sigma * x).exp()))
 }
 
-/// The sum of two lognormal times, condensed to one by its mean and variance (Fenton and Wilkinson).
+/// Sum of two lognormal times, approximated by a lognormal with the same mean and variance (Fenton and Wilkinson).
 fn cold_start(sandbox: [f64; 2], init: [f64; 2]) -> ColdStart {
     let moments = |[median, sigma]: [f64; 2]| {
         let spread = sigma * sigma;
@@ -293,7 +293,7 @@ fn cold_start(sandbox: [f64; 2], init: [f64; 2]) -> ColdStart {
 }
 
 impl CallModel {
-    /// The mean run time at the user's size, in seconds.
+    /// Mean run time at the user's size, in seconds.
     pub(crate) fn mean_run_seconds(&self) -> f64 {
         self.run_ns.mean() * 1e-9
     }
@@ -308,14 +308,14 @@ impl CallModel {
         self.complete(run as i64 as u64, input, seen, rng)
     }
 
-    /// Draws the rest of a call whose run time `run_ns` has the normal score `z` among its function's calls.
+    /// Draws the remaining needs of a call whose run time `run_ns` has the normal score `z` among its function's calls.
     pub(crate) fn draw_given(
         &self,
         run_ns: u64,
         z: f32,
         rng: &mut Xoshiro256PlusPlus,
     ) -> CallDemand {
-        // The other way round: the input given the run time has the same correlation.
+        // The inverse of `draw`: the input given the run time has the same correlation.
         let (e, _) = self.normals.pair(rng.next_u64());
         let x = self.visible * z + self.hidden * e;
         let input = self.input_kib.as_ref().map(|table| table.at(x));
@@ -334,7 +334,7 @@ impl CallModel {
         let parallelism = self.parallelism_millis.at(seen + self.hidden * e_p) as u32;
         // Up to the next whole MiB.
         let peak = self.memory_mib.at(seen + self.hidden * e_m) as u32 + 1;
-        // Signed, both ways: one instruction where unsigned numbers take ten.
+        // Signed in both directions: one instruction where unsigned conversions take ten.
         let run = run_ns as i64 as f32;
         let cycles = (run * self.cycles_per_ns + 0.5) as u8;
         let cycles = cycles.clamp(1, self.max_cycles);

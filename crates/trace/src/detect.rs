@@ -1,7 +1,7 @@
-//! Finds out what kind of trace a path holds, by the first line of its files and never by their names.
+//! Detects the kind of trace at a path, by the first line of its files and never by their names.
 //!
-//! Names matter only for telling which tables belong together: what is left of a file name after words
-//! such as `invocations` and `percentiles` are taken out (`d01`, `1000fn`) must be the same.
+//! Names only determine which tables belong together: the part of a file name that remains after removing words
+//! such as `invocations` and `percentiles` (`d01`, `1000fn`) must be equal.
 
 use std::fs::{self, File};
 use std::io::{BufRead, Read};
@@ -11,8 +11,8 @@ use crate::error::{TraceError, shortened};
 use crate::native;
 use crate::table::{read_failed, unpacked};
 
-/// Bytes looked at to tell a file's kind; the longest header of a known format has about 10 kB.
-const LOOK_BYTES: u64 = 64 << 10;
+/// Bytes read to detect a file's kind; the longest header of a known format has about 10 kB.
+const PROBE_BYTES: u64 = 64 << 10;
 
 /// The kinds of traces that can be read, with the files they consist of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,17 +44,17 @@ pub enum TraceKind {
     },
 }
 
-/// What a path was found to hold.
+/// Result of [`detect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
     /// The kind of trace.
     pub kind: TraceKind,
-    /// What else was found and is not used.
+    /// Other files that were found and are not used.
     pub notices: Vec<String>,
 }
 
 impl Detected {
-    /// One sentence on what was found.
+    /// Describes the detected trace in one sentence.
     pub fn describe(&self) -> String {
         match &self.kind {
             TraceKind::Azure2019 { invocations, durations, memory } => format!(
@@ -92,7 +92,7 @@ pub enum FileKind {
     Native,
 }
 
-/// Finds out what `path`, a file or a directory, holds.
+/// Detects the trace at `path`, a file or a directory.
 pub fn detect(path: &Path) -> Result<Detected, TraceError> {
     let unreadable =
         |source| TraceError::Unreadable { file: path.display().to_string().into(), source };
@@ -100,13 +100,13 @@ pub fn detect(path: &Path) -> Result<Detected, TraceError> {
         return detect_file(path);
     }
     let Contents { known: mut found, failed } = kinds_in(path)?;
-    // Companions of an invocation table are no traces of their own.
+    // Companions of an invocation table are not separate traces.
     found.retain(|(_, kind)| !matches!(kind, FileKind::Durations | FileKind::Memory));
     let Some((first, _)) = found.first() else {
         if let Some((_, error)) = failed.into_iter().next() {
             return Err(error);
         }
-        let reason = "no file in this directory begins like a known trace";
+        let reason = "no file in this directory has the header of a known trace";
         return Err(TraceError::Unknown {
             path: path.display().to_string().into(),
             reason: reason.into(),
@@ -117,7 +117,7 @@ pub fn detect(path: &Path) -> Result<Detected, TraceError> {
         let others: Vec<String> =
             found[1..].iter().map(|(path, _)| path.display().to_string()).collect();
         let notice = format!(
-            "{} more in the same directory, name one to read it: {}",
+            "{} more traces in the same directory; pass the path of one to read it: {}",
             others.len(),
             others.join(", ")
         );
@@ -131,19 +131,19 @@ fn detect_file(path: &Path) -> Result<Detected, TraceError> {
         path: path.display().to_string().into(),
         reason: reason.into(),
     };
-    let kind = match look(path)? {
+    let kind = match probe(path)? {
         Ok(FileKind::Invocations) => with_companions(path)?,
         Ok(FileKind::Calls) => TraceKind::Azure2021 { calls: path.to_owned() },
         Ok(FileKind::Requests) => TraceKind::Huawei { requests: path.to_owned() },
         Ok(FileKind::Native) => TraceKind::Native { file: path.to_owned() },
         Ok(FileKind::Durations | FileKind::Memory) => {
-            let reason = "a table without calls; name the invocation table or the directory";
+            let reason = "a table without calls; pass the invocation table or the directory";
             return Err(unknown(reason.to_owned()));
         }
         Err(begins) if begins.is_empty() => {
             return Err(TraceError::Empty { file: path.display().to_string().into() });
         }
-        Err(begins) => return Err(unknown(format!("it begins `{begins}`"))),
+        Err(begins) => return Err(unknown(format!("its header begins `{begins}`"))),
     };
     Ok(Detected { kind, notices: Vec::new() })
 }
@@ -161,9 +161,9 @@ fn with_companions(invocations: &Path) -> Result<TraceKind, TraceError> {
         if let Some((path, _)) = found {
             return Ok(path.clone());
         }
-        // A file of the same set that does not even begin is more likely torn than missing.
-        let torn = failed.iter().position(|(path, _)| tag(path) == wanted);
-        Err(match torn {
+        // If a file of the same set cannot be read, the table is more likely truncated than missing.
+        let truncated = failed.iter().position(|(path, _)| tag(path) == wanted);
+        Err(match truncated {
             Some(place) => failed.swap_remove(place).1,
             None => TraceError::MissingTable {
                 directory: directory.display().to_string().into(),
@@ -179,10 +179,10 @@ fn with_companions(invocations: &Path) -> Result<TraceKind, TraceError> {
     })
 }
 
-/// The files of a directory, by name, those of no known kind left out.
+/// Files of a directory in order of their names, without those of unknown kind.
 struct Contents {
     known: Vec<(PathBuf, FileKind)>,
-    /// Files that could not even be looked at: none of ours, unless one of ours is missing.
+    /// Files that could not be read: irrelevant unless a required table is missing.
     failed: Vec<(PathBuf, TraceError)>,
 }
 
@@ -199,7 +199,7 @@ fn kinds_in(directory: &Path) -> Result<Contents, TraceError> {
     paths.sort();
     let mut contents = Contents { known: Vec::new(), failed: Vec::new() };
     for path in paths {
-        match look(&path) {
+        match probe(&path) {
             Ok(Ok(kind)) => contents.known.push((path, kind)),
             Ok(Err(_)) => {}
             Err(error) => contents.failed.push((path, error)),
@@ -208,8 +208,8 @@ fn kinds_in(directory: &Path) -> Result<Contents, TraceError> {
     Ok(contents)
 }
 
-/// Tells a file's kind by its beginning, or else returns the beginning.
-fn look(path: &Path) -> Result<Result<FileKind, Box<str>>, TraceError> {
+/// Detects a file's kind by its first line, or returns that line if it is unknown.
+fn probe(path: &Path) -> Result<Result<FileKind, Box<str>>, TraceError> {
     let name = path.display().to_string();
     let file = File::open(path)
         .map_err(|source| TraceError::Unreadable { file: name.as_str().into(), source })?;
@@ -220,7 +220,7 @@ fn look(path: &Path) -> Result<Result<FileKind, Box<str>>, TraceError> {
 pub fn detect_table(file: impl Read, name: &str) -> Result<Result<FileKind, Box<str>>, TraceError> {
     let reader = unpacked(file).map_err(|source| read_failed(name, source))?;
     let mut line = Vec::new();
-    let mut reader = reader.take(LOOK_BYTES);
+    let mut reader = reader.take(PROBE_BYTES);
     reader.read_until(b'\n', &mut line).map_err(|source| read_failed(name, source))?;
     Ok(kind_of(&line).ok_or_else(|| shortened(String::from_utf8_lossy(&line).trim())))
 }
@@ -252,7 +252,7 @@ fn kind_of(line: &[u8]) -> Option<FileKind> {
     }
 }
 
-/// What is left of a file name without the words that tell its kind.
+/// Part of a file name without the words for its kind.
 fn tag(path: &Path) -> String {
     const KIND_WORDS: [&str; 14] = [
         "invocation",
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_of_one_set_have_one_tag() {
+    fn tables_of_one_set_have_the_same_tag() {
         for (invocations, durations, memory) in [
             (
                 "invocations_per_function_md.anon.d01.csv",

@@ -1,45 +1,45 @@
-//! What can be wrong with a trace, said so that a person can mend it.
+//! Errors of reading and writing traces, with hints for fixing them.
 
 use std::io;
 
-/// Why a trace was refused. Everything here is fatal: nothing of the trace is used.
+/// Why a trace was rejected. All of these are fatal: no part of the trace is used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// Fatal: the operating system would not hand over the bytes.
+    /// Fatal: the operating system could not read the file.
     #[error("{file}: cannot be read: {source}")]
     Unreadable {
         /// Which file or directory.
         file: Box<str>,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Fatal: the operating system would not take the bytes.
+    /// Fatal: the operating system could not write the file.
     #[error("the trace cannot be written: {source}")]
     Unwritable {
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Fatal: compressed data that ends early or does not unpack.
-    #[error("{file}: the compressed data is cut short or damaged: {source}")]
+    /// Fatal: compressed data that is truncated or does not decompress.
+    #[error("{file}: the compressed data is truncated or damaged: {source}")]
     Damaged {
         /// Which file.
         file: Box<str>,
-        /// What the unpacker says.
+        /// Error of the decompressor.
         source: io::Error,
     },
-    /// Fatal: no header, or a header and nothing below it.
-    #[error("{file}: holds no rows")]
+    /// Fatal: no header, or a header without rows.
+    #[error("{file}: has no rows")]
     Empty {
         /// Which file.
         file: Box<str>,
     },
-    /// Fatal: a column that the format requires is not there.
+    /// Fatal: a required column is missing.
     #[error("{file}: column `{column}` is missing; the header begins `{header}`")]
     MissingColumn {
         /// Which file.
         file: Box<str>,
-        /// The column looked for.
+        /// The missing column.
         column: Box<str>,
         /// The first part of the header that was found instead.
         header: Box<str>,
@@ -56,7 +56,7 @@ pub enum TraceError {
         /// Cells in the header.
         expected: usize,
     },
-    /// Fatal: a cell whose content cannot be what the column is for.
+    /// Fatal: a cell with an invalid value.
     #[error("{file} line {line}, column `{column}`: found `{value}`, allowed is {allowed}")]
     BadValue {
         /// Which file.
@@ -67,11 +67,11 @@ pub enum TraceError {
         column: Box<str>,
         /// What was found, shortened.
         value: Box<str>,
-        /// What would have been right.
+        /// What is allowed.
         allowed: &'static str,
     },
     /// Fatal: two rows or columns for one function.
-    #[error("{file} line {line}: function `{function}` appears for the second time")]
+    #[error("{file} line {line}: function `{function}` appears twice")]
     DuplicateFunction {
         /// Which file.
         file: Box<str>,
@@ -80,7 +80,7 @@ pub enum TraceError {
         /// Which function.
         function: Box<str>,
     },
-    /// Fatal: time goes back, or leaps.
+    /// Fatal: times that are not in order or not evenly spaced.
     #[error("{file} line {line}: `{value}` after `{previous}`; {rule}")]
     OutOfOrder {
         /// Which file.
@@ -94,7 +94,7 @@ pub enum TraceError {
         /// What order is required.
         rule: &'static str,
     },
-    /// Fatal: a function is called but another table of the trace does not know it.
+    /// Fatal: a function that is called has no row in another table of the trace.
     #[error("{file}: has no row for function `{function}`, which is called in {called_in}")]
     MissingFunction {
         /// The file without the row.
@@ -104,17 +104,17 @@ pub enum TraceError {
         /// The file with its calls.
         called_in: Box<str>,
     },
-    /// Fatal: a table that belongs to the trace is not in its directory.
+    /// Fatal: a table of the trace is not in its directory.
     #[error("{directory}: no {table} table belongs to {called_in}")]
     MissingTable {
-        /// Where it was looked for.
+        /// The directory that was searched.
         directory: Box<str>,
         /// Which of the tables.
         table: &'static str,
         /// The table it should accompany.
         called_in: Box<str>,
     },
-    /// Fatal: neither name nor content is one of the known formats.
+    /// Fatal: the content is not in a known format.
     #[error("{path}: not a trace: {reason}")]
     Unknown {
         /// Which file or directory.
@@ -122,7 +122,7 @@ pub enum TraceError {
         /// What was found instead.
         reason: Box<str>,
     },
-    /// Fatal: larger than this reader is willing to hold.
+    /// Fatal: larger than the reader's limit.
     #[error("{file}: more than {limit} {what}")]
     TooLarge {
         /// Which file.
@@ -132,7 +132,7 @@ pub enum TraceError {
         /// Of what.
         what: &'static str,
     },
-    /// Fatal: a native trace that is foreign, newer, cut short or corrupt.
+    /// Fatal: not a native trace, or one that is newer, truncated or corrupt.
     #[error("{file}: {reason}")]
     Native {
         /// Which file.
@@ -140,7 +140,7 @@ pub enum TraceError {
         /// What is wrong, and where.
         reason: Box<str>,
     },
-    /// Fatal: a setting outside of what makes sense.
+    /// Fatal: a setting outside the allowed range.
     #[error("{setting} is {value}, allowed is {allowed}")]
     BadSetting {
         /// Which setting.
@@ -151,7 +151,7 @@ pub enum TraceError {
         allowed: &'static str,
     },
     /// Fatal: an option that would have no effect on this kind of trace.
-    #[error("{file}: the option {option} has no effect here, it works on {works_on}")]
+    #[error("{file}: option {option} has no effect on this trace; it applies to {works_on}")]
     IdleOption {
         /// Which file or directory.
         file: Box<str>,
@@ -161,7 +161,7 @@ pub enum TraceError {
         works_on: &'static str,
     },
     /// Fatal: after all filters no function is left.
-    #[error("{file}: no function is left after the options were applied")]
+    #[error("{file}: the options leave no function")]
     NothingLeft {
         /// Which file.
         file: Box<str>,
@@ -169,31 +169,33 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// What to do about it, where there is something to say.
+    /// Suggests how to fix the problem.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreadable { .. } | Self::Unwritable { .. } => {
                 Some("check the path, its permissions and the free space")
             }
-            Self::Damaged { .. } => Some("fetch the file again; it was not transferred completely"),
+            Self::Damaged { .. } => Some("download the file again; the transfer was incomplete"),
             Self::Empty { .. } => Some("check that the right file was given"),
             Self::MissingColumn { .. } | Self::Unknown { .. } => Some(
-                "known are Azure Functions 2019 and 2021, Huawei 5-minute tables and Windfall's own format",
+                "supported are Azure Functions 2019 and 2021, Huawei 5-minute tables and Windfall's own format",
             ),
-            Self::RowLength { .. } => Some("the file is cut short or was edited by hand"),
-            Self::BadValue { .. } => Some("mend the cell, or fetch the file again"),
-            Self::DuplicateFunction { .. } => Some("keep one of the two"),
+            Self::RowLength { .. } => {
+                Some("the file is truncated or was edited; download it again")
+            }
+            Self::BadValue { .. } => Some("correct the cell, or download the file again"),
+            Self::DuplicateFunction { .. } => Some("remove one of the two"),
             Self::OutOfOrder { .. } => Some("sort the file by time"),
             Self::MissingFunction { .. } => {
-                Some("set skip_incomplete to leave out functions that not all tables know")
+                Some("set skip_incomplete to leave out functions that are missing from a table")
             }
             Self::MissingTable { .. } => {
                 Some("keep the invocation, duration and memory tables in one directory")
             }
-            Self::TooLarge { .. } => Some("split the trace, or take a sample of it"),
+            Self::TooLarge { .. } => Some("split the trace, or sample it"),
             Self::Native { .. } => Some("write the trace again with `windfall trace convert`"),
             Self::BadSetting { .. } => None,
-            Self::IdleOption { .. } => Some("leave the option out"),
+            Self::IdleOption { .. } => Some("remove the option"),
             Self::NothingLeft { .. } => Some("widen the window or allow more functions"),
         }
     }

@@ -1,8 +1,8 @@
 //! The sample of Azure Functions 2019 on which FaaSRM (later Freyr) was simulated: calls per minute, run
 //! times and memory of 1,000 functions, and one invented column, `Ideal`.
 //!
-//! `Ideal` is one of the memory percentiles, drawn by the authors once per function; their simulator takes
-//! it for the size at which a call runs fastest, CPU included. It measures nothing.
+//! `Ideal` is one of the memory percentiles, drawn by the authors once per function. Their simulator treats it as
+//! the size at which a call runs fastest, CPU included. It is not a measurement.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,30 +15,30 @@ use crate::azure_2019::read_invocations;
 use crate::error::{TraceError, shortened};
 use crate::table::Table;
 
-/// One function of the sample, as the tables have it.
+/// One function of the sample, with the values of its tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledFunction {
     /// Its number in the tables.
     pub name: String,
-    /// What sets it off.
+    /// What triggers it.
     pub trigger: Trigger,
-    /// Minutes with calls, counted from 0, and how many.
+    /// Minutes with calls, counted from 0, and the number of calls.
     pub minutes: Vec<(u32, u32)>,
     /// Mean memory of its application, MB.
     pub allocated_mb: f64,
     /// Percentiles 1, 5, 25, 50, 75, 95, 99 and 100 of that memory, MB.
     pub memory_mb: [f64; 8],
-    /// The one that the authors drew, MB.
+    /// The percentile that the authors drew, MB.
     pub ideal_mb: f64,
     /// First percentile of its run time, ms.
     pub shortest_ms: f64,
     /// Longest run time, ms.
     pub longest_ms: f64,
-    /// Shortest single run, ms; the authors take it for the cold start.
+    /// Shortest single run, ms; the authors use it as the cold start.
     pub minimum_ms: f64,
 }
 
-/// What the three tables are called: in this project's data, and as published.
+/// File names of the three tables: in this project's data, and as published.
 const NAMES: [[&str; 3]; 2] = [
     ["invocation_1000fn.csv.gz", "duration_1000fn.csv.gz", "memory_1000fn.csv.gz"],
     [
@@ -68,7 +68,7 @@ pub fn open_sample(directory: &Path) -> Result<Vec<SampledFunction>, TraceError>
     let names = NAMES.iter().find(|names| names.iter().all(|name| directory.join(name).is_file()));
     let names = names.ok_or_else(|| TraceError::Unknown {
         path: directory.display().to_string().into(),
-        reason: format!("neither {} nor {} are in it", NAMES[0].join(", "), NAMES[1].join(", "))
+        reason: format!("it contains neither {} nor {}", NAMES[0].join(", "), NAMES[1].join(", "))
             .into(),
     })?;
     let open = |name: &str| {
@@ -82,7 +82,7 @@ pub fn open_sample(directory: &Path) -> Result<Vec<SampledFunction>, TraceError>
     read_sample((invocations.0, &invocations.1), (durations.0, &durations.1), (memory.0, &memory.1))
 }
 
-/// Reads the sample from its tables: what to read, and what messages call it.
+/// Reads the sample from its tables: a reader for each, and its name for error messages.
 pub fn read_sample(
     invocations: (impl Read, &str),
     durations: (impl Read, &str),
@@ -117,7 +117,7 @@ pub fn read_sample(
     sampled.collect()
 }
 
-/// The named columns of a table, by function.
+/// Reads the named columns of a table, by function.
 fn read_columns<const N: usize>(
     reader: impl Read,
     file: &str,
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        let told = read(CALLS, &RUNS.replace("\n7", "\n8"), SIZES).unwrap_err().to_string();
-        assert_eq!(told, "runs: has no row for function `7`, which is called in calls");
-        let told = read(CALLS, RUNS, &SIZES.replace("Ideal", "Best")).unwrap_err().to_string();
-        assert!(told.starts_with("sizes: column `Ideal` is missing"), "{told}");
+    fn errors_name_the_missing_part() {
+        let error = read(CALLS, &RUNS.replace("\n7", "\n8"), SIZES).unwrap_err().to_string();
+        assert_eq!(error, "runs: has no row for function `7`, which is called in calls");
+        let error = read(CALLS, RUNS, &SIZES.replace("Ideal", "Best")).unwrap_err().to_string();
+        assert!(error.starts_with("sizes: column `Ideal` is missing"), "{error}");
         let twice = format!("{RUNS}7,1,1,1,1\n");
-        assert!(read(CALLS, &twice, SIZES).unwrap_err().to_string().contains("second time"));
+        assert!(read(CALLS, &twice, SIZES).unwrap_err().to_string().contains("appears twice"));
     }
 }

@@ -1,30 +1,31 @@
-//! Load that breathes: rates that wander from second to second, and spikes.
+//! Rates that vary from second to second, with spikes.
 //!
 //! ```text
 //!   slots of 1 s    ln factor = r x last + sqrt(1 - r^2) x 0.35 x N(0,1),  r = e^(-1/30)
 //!   spikes          every 10 minutes on average, three times the rate for 5 to 20 s
 //! ```
 //!
-//! Where a trace tells rates ([`Gusts::next_factor`]), every second has its own: a function of 10 calls per second
-//! has 7 to 14 in two seconds of three, and 30 in a spike. Where it tells the count of a minute
-//! ([`Gusts::place`]), the count stays and its calls are spread over the slots by their factors.
+//! For traces that record rates ([`Gusts::next_factor`]), every second has its own rate: a function with 10 calls per
+//! second has 7 to 14 in two of three seconds, and 30 in a spike. For traces that record counts per minute
+//! ([`Gusts::place`]), the count is kept and its calls are spread over the slots in proportion to their factors.
 
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
-/// How long a factor lasts.
+/// Length of a slot, which has one factor.
 pub(crate) const SLOT_NS: u64 = 1_000_000_000;
 const SPREAD: f32 = 0.35;
 const CORRELATION: f32 = 0.967_216;
 const SPIKE: f32 = 3.0;
-/// Slots between two spikes, on average.
+/// Mean number of slots between two spikes.
 const BETWEEN_SPIKES: f32 = 600.0;
-/// Slots that a spike lasts.
+/// Length of a spike, in slots.
 const SPIKE_SLOTS: std::ops::RangeInclusive<u32> = 5..=20;
-/// What factors are on average: e^(0.35^2 / 2) by the wandering, and two times the rate more in 12.5 of 612.5 slots.
+/// Mean of the unnormalised factor: e^(0.35^2 / 2) from the lognormal part, and twice the rate more in 12.5 of 612.5
+/// slots.
 const MEAN: f32 = 1.063_2 * (1.0 + 2.0 * 12.5 / 612.5);
 
-/// Where a function's rate has wandered.
+/// State of a function's varying rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gusts {
     wander: f32,
@@ -32,7 +33,7 @@ pub(crate) struct Gusts {
 }
 
 impl Gusts {
-    /// Times of `calls` calls between `start` and `end`, in no order.
+    /// Draws the times of `calls` calls between `start` and `end`, unsorted.
     pub(crate) fn place(
         &mut self,
         rng: &mut impl Rng,
@@ -56,7 +57,7 @@ impl Gusts {
         }
     }
 
-    /// What the rate is multiplied by in the next slot; 1 on average.
+    /// Factor on the rate in the next slot; 1 on average.
     pub(crate) fn next_factor(&mut self, rng: &mut impl Rng) -> f32 {
         let noise: f32 = rng.sample(StandardNormal);
         let fresh = (1.0 - CORRELATION * CORRELATION).sqrt() * SPREAD;
@@ -89,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn factors_are_one_on_average_wander_and_triple_now_and_then() {
+    fn factors_are_one_on_average_and_triple_in_spikes() {
         let mut rng = Seed::new(2).generator();
         let mut gusts = Gusts::default();
         let factors: Vec<f32> = (0..200_000).map(|_| gusts.next_factor(&mut rng)).collect();
         let mean = factors.iter().sum::<f32>() / factors.len() as f32;
         assert!((0.97..1.03).contains(&mean), "{mean}");
-        // A jump of more than two times within a second is a spike that begins; one comes in 612 s.
+        // A rise by more than a factor of two within a second is the start of a spike; there is one in 612 s.
         let spikes = factors.windows(2).filter(|pair| pair[1] > 2.0 * pair[0]).count();
         assert!((250..400).contains(&spikes), "{spikes}");
     }

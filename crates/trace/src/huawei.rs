@@ -1,7 +1,7 @@
-//! Huawei's 5-minute tables: requests of the busiest functions, with what their users reserved.
+//! Huawei's 5-minute tables: requests of the busiest functions, with their users' reservations.
 //!
-//! A column is called `<function>---<user>---<pool>-<CPU millicores>-<memory MB>`. Some columns of the
-//! published tables are there twice with the same values; the second one is dropped, with a notice.
+//! A column is named `<function>---<user>---<pool>-<CPU millicores>-<memory MB>`. Some columns of the published
+//! tables appear twice with the same values; the second one is dropped, with a notice.
 
 use std::io::Read;
 
@@ -10,17 +10,17 @@ use windfall_core::{Allocation, Duration};
 use crate::error::{TraceError, shortened};
 use crate::table::{Row, Table};
 
-/// The most cells that are held: 1 GB.
+/// Maximum number of cells: 1 GB in memory.
 const MAX_CELLS: usize = 1 << 28;
 
 /// One function's requests.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The name of the column.
+    /// Name of the column.
     pub name: String,
-    /// The user it belongs to.
+    /// The user that it belongs to.
     pub user: String,
-    /// What the user reserved.
+    /// The user's reservation.
     pub reservation: Allocation,
     /// Requests per bin.
     pub requests: Vec<f32>,
@@ -31,9 +31,9 @@ pub struct Series {
 pub struct Requests {
     /// Length of a bin.
     pub bin: Duration,
-    /// Functions in the order of the file, second copies left out.
+    /// Functions in file order, without second copies.
     pub series: Vec<Series>,
-    /// What was done about oddities.
+    /// Notices about irregularities and how they were handled.
     pub notices: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ pub fn read_requests(reader: impl Read, file: &str) -> Result<Requests, TraceErr
         return Err(TraceError::Empty { file: file.into() });
     }
     let (series, notices) = without_copies(series, file)?;
-    // A table of one row does not say how far apart its rows are.
+    // The bin length of a table with one row is unknown.
     let bin = Duration::from_secs(clock.step.unwrap_or(300));
     Ok(Requests { bin, series, notices })
 }
@@ -115,7 +115,7 @@ fn read_name(name: &str, file: &str) -> Result<Series, TraceError> {
     })
 }
 
-/// Sees to it that rows are evenly spaced and in order.
+/// Checks that rows are in order and evenly spaced.
 struct Clock {
     last: Option<(u64, Box<str>)>,
     step: Option<u64>,
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_passes_over_the_ends_of_months_and_leap_years() {
+    fn differences_are_right_across_months_and_leap_years() {
         let seconds = |text| seconds_of(text).unwrap();
         assert_eq!(seconds("2016-03-01 00:00:00") - seconds("2016-02-28 00:00:00"), 2 * 86_400);
         assert_eq!(seconds("2017-01-01 00:00:00") - seconds("2016-12-31 23:55:00"), 300);

@@ -6,20 +6,20 @@ use windfall_core::{Arrival, FunctionId, FunctionProfile, Seed, Timestamp, Workl
 use crate::azure_2021::Call;
 use crate::demand_model::{CallModel, FunctionFacts, ModelledFunction, model_function};
 
-/// Replays calls in the order of their starts; what the list does not say is drawn.
+/// Replays calls in order of start; needs that the list does not record are drawn.
 pub(crate) struct InvocationList {
     facts: Vec<FunctionFacts>,
     calls: Vec<Call>,
     horizon: Timestamp,
-    /// Mean and spread of the logarithm of each function's run times.
-    spreads: Vec<(f64, f64)>,
+    /// Of each function's run times.
+    spreads: Vec<LogSpread>,
     profiles: Vec<FunctionProfile>,
     functions: Vec<(CallModel, Xoshiro256PlusPlus)>,
     next: usize,
 }
 
 impl InvocationList {
-    /// `calls` are in order of their starts and name functions by their place in `facts`.
+    /// Creates a workload. `calls` must be in order of start and refer to functions by their index in `facts`.
     pub(crate) fn new(
         facts: Vec<FunctionFacts>,
         calls: Vec<Call>,
@@ -34,21 +34,39 @@ impl InvocationList {
     }
 }
 
-/// Mean and standard deviation of ln(run time) per function, in one pass.
-fn spreads_of(functions: usize, calls: &[Call]) -> Vec<(f64, f64)> {
-    let mut sums = vec![(0.0, 0.0, 0.0); functions];
+/// Logarithms of the run times of a function.
+#[derive(Clone, Copy)]
+struct LogSpread {
+    mean: f64,
+    deviation: f64,
+}
+
+/// Sums of logarithms, from which mean and deviation follow in one pass over the calls.
+#[derive(Clone, Copy, Default)]
+struct LogSums {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl LogSums {
+    fn spread(self) -> LogSpread {
+        let count = self.count.max(1.0);
+        let mean = self.sum / count;
+        LogSpread { mean, deviation: (self.squares / count - mean * mean).max(0.0).sqrt() }
+    }
+}
+
+fn spreads_of(functions: usize, calls: &[Call]) -> Vec<LogSpread> {
+    let mut sums = vec![LogSums::default(); functions];
     for call in calls {
         let log = (call.run_ns.max(1) as f64).ln();
-        let (count, sum, squares) = &mut sums[call.function as usize];
-        *count += 1.0;
-        *sum += log;
-        *squares += log * log;
+        let own = &mut sums[call.function as usize];
+        own.count += 1.0;
+        own.sum += log;
+        own.squares += log * log;
     }
-    let spread = |(count, sum, squares): (f64, f64, f64)| {
-        let mean = sum / count.max(1.0);
-        (mean, (squares / count.max(1.0) - mean * mean).max(0.0).sqrt())
-    };
-    sums.into_iter().map(spread).collect()
+    sums.into_iter().map(LogSums::spread).collect()
 }
 
 impl Workload for InvocationList {
@@ -64,7 +82,7 @@ impl Workload for InvocationList {
         let call = *self.calls.get(self.next)?;
         self.next += 1;
         let (model, rng) = &mut self.functions[call.function as usize];
-        let (mean, spread) = self.spreads[call.function as usize];
+        let LogSpread { mean, deviation: spread } = self.spreads[call.function as usize];
         let log = (call.run_ns.max(1) as f64).ln();
         let score = if spread > 1e-9 { (log - mean) / spread } else { 0.0 };
         Some(Arrival {

@@ -1,12 +1,12 @@
-//! Workloads for Windfall: readers of published traces, a generator fitted to them, and a format of our
-//! own.
+//! Workloads for Windfall: readers of published traces, a generator fitted to them, and Windfall's own
+//! trace format.
 //!
-//! Everything ends as a [`Workload`](windfall_core::Workload): functions as their users set them up, and
-//! a stream of arrivals with what each call needs. Open one with [`Source::open`].
+//! Every source produces a [`Workload`](windfall_core::Workload): functions as their users configured them,
+//! and a stream of arrivals with the demand of each call. Open one with [`Source::open`].
 //!
-//! Two layers are kept apart. **When** calls come, and how long they took, is read from a trace. **What**
-//! a call needs beyond that (cores, waiting, memory over time, input, reservation) is in no public trace
-//! and comes from a model whose numbers lie in `params/` with their sources.
+//! There are two layers. **When** calls arrive, and how long they take, is read from a trace. **What** a call
+//! needs beyond that (cores, waiting, memory over time, input, reservation) is in no public trace. It is drawn
+//! from a model whose parameters are in `params/`, with their sources.
 
 mod assemble;
 pub mod azure_2019;

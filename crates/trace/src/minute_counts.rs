@@ -1,4 +1,4 @@
-//! Counts per minute out of a table, with optional caps.
+//! Counts per minute from a table, with optional caps.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use windfall_core::{Duration, Seed};
 
 use crate::binned::{BinCount, Counts, Function};
 
-/// Limits that keep one function from deciding a whole run. Calls above them are thinned out at random.
+/// Limits that keep one function from dominating a run. Calls above them are thinned at random.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Caps {
     /// Busy-seconds per second of one function over the whole trace: rate times mean run time.
@@ -24,7 +24,7 @@ impl Default for Caps {
     }
 }
 
-/// One cell of a table that is not zero.
+/// A non-zero cell of a table.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     function: u32,
@@ -41,12 +41,12 @@ pub(crate) struct MinuteCounts {
     /// Mean calls per minute of each function.
     rates: Vec<f64>,
     caps: Option<Caps>,
-    /// Per function: the share of calls that stays, and the most in one minute.
-    limits: Vec<(f64, f64)>,
+    /// Per function; empty without caps.
+    limits: Vec<CallLimit>,
 }
 
 impl MinuteCounts {
-    /// Counts of the functions in `rows` (minute and calls, minutes rising) over `minutes` minutes.
+    /// Counts of the functions in `rows` (minute and calls, in order of minutes) over `minutes` minutes.
     pub(crate) fn new(
         minutes: u32,
         rows: &[&[(u32, u32)]],
@@ -88,8 +88,8 @@ impl Counts for MinuteCounts {
         let index = index as usize;
         for cell in &self.cells[self.starts[index]..self.starts[index + 1]] {
             let mut calls = u64::from(cell.calls);
-            if let Some(&(share, most)) = self.limits.get(cell.function as usize) {
-                let wanted = (calls as f64 * share).min(most);
+            if let Some(limit) = self.limits.get(cell.function as usize) {
+                let wanted = (calls as f64 * limit.share).min(limit.most_in_a_minute);
                 // Rounded at random, so that a rare function is thinned and not silenced.
                 if wanted < calls as f64 {
                     let rng = &mut draws[cell.function as usize].arrivals;
@@ -108,15 +108,29 @@ impl Counts for MinuteCounts {
     }
 }
 
-/// Per function: the share of calls that stays, and the most in one minute; nothing without caps.
-pub(crate) fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<(f64, f64)> {
+/// Which calls of a function stay.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallLimit {
+    /// Share of them.
+    pub(crate) share: f64,
+    /// At most so many.
+    pub(crate) most_in_a_minute: f64,
+}
+
+impl CallLimit {
+    /// All of them.
+    pub(crate) const NONE: Self = Self { share: 1.0, most_in_a_minute: f64::INFINITY };
+}
+
+/// The limit of each function; nothing without caps.
+pub(crate) fn limits_of(caps: Option<Caps>, rates: &[f64], draws: &[Function]) -> Vec<CallLimit> {
     let Some(caps) = caps else { return Vec::new() };
     let limits = rates.iter().zip(draws).map(|(&rate, function)| {
         let run = function.model.mean_run_seconds();
         let share = 60.0 * caps.busy / (rate * run).max(f64::MIN_POSITIVE);
         let most = caps.calls_per_second.unwrap_or(f64::INFINITY);
         let share = share.min(60.0 * most / rate.max(f64::MIN_POSITIVE));
-        (share.min(1.0), 60.0 * caps.busy_in_a_minute / run)
+        CallLimit { share: share.min(1.0), most_in_a_minute: 60.0 * caps.busy_in_a_minute / run }
     });
     limits.collect()
 }

@@ -1,4 +1,4 @@
-//! Windfall's own trace format: functions and arrivals with their demands, compact and checked.
+//! Windfall's own trace format: functions and arrivals with their demands, compact and checksummed.
 //!
 //! ```text
 //!   magic "WFTRACE\n"  version u32  header length u32  header (JSON)  CRC-32 of the header
@@ -6,9 +6,9 @@
 //!   end:   length u32 = 0    total arrivals u64  CRC-32 of the total
 //! ```
 //!
-//! Numbers are little-endian. Inside a block an arrival is a list of varints: time since the arrival
-//! before, function, and the demand field by field. A file that is foreign, newer, cut short, corrupt or
-//! unordered is refused with the reason, as is a demand that no call can have.
+//! Numbers are little-endian. Inside a block an arrival is a list of varints: time since the previous arrival,
+//! function, and the demand field by field. A file that is not in this format, newer, truncated, corrupt or
+//! unordered is rejected with the reason, as is an invalid demand.
 
 mod codec;
 mod workload;
@@ -30,7 +30,7 @@ pub const MAGIC: [u8; 8] = *b"WFTRACE\n";
 const VERSION: u32 = 1;
 /// Arrivals per block; a block has about 100 kB.
 const BLOCK_ARRIVALS: u32 = 4096;
-/// Largest header and largest block that are read.
+/// Maximum size of the header and of a block.
 const MAX_BYTES: u32 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -41,7 +41,7 @@ struct Header {
 }
 
 impl Header {
-    /// Functions must have names of their own, a size, and a cold start that can be drawn.
+    /// Functions must have unique names, a non-zero reservation and a valid cold start.
     fn check(&self, file: &str) -> Result<(), TraceError> {
         let mut names = BTreeSet::new();
         if self.functions.is_empty() {
@@ -50,7 +50,7 @@ impl Header {
         for profile in &self.functions {
             let name = shortened(&profile.name);
             if !names.insert(profile.name.as_str()) {
-                return Err(native(file, format!("function `{name}` appears for the second time")));
+                return Err(native(file, format!("function `{name}` appears twice")));
             }
             let size = profile.reservation;
             if size.cpu.get() == 0 || size.memory.get() == 0 {
@@ -67,7 +67,7 @@ impl Header {
     }
 }
 
-/// Writes a native trace. Without [`Writer::finish`] the trace has no end and is refused.
+/// Writes a native trace. Without [`Writer::finish`] the trace has no end marker and is rejected by the reader.
 pub struct Writer<W: Write> {
     out: W,
     functions: u32,
@@ -79,7 +79,7 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a trace of these functions.
+    /// Starts a trace of these functions.
     pub fn new(
         mut out: W,
         functions: &[FunctionProfile],
@@ -112,7 +112,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Adds an arrival, not earlier than the one before.
+    /// Adds an arrival, which must not be earlier than the previous one.
     pub fn push(&mut self, arrival: &Arrival) -> Result<(), TraceError> {
         if arrival.at < self.last || arrival.at > self.horizon {
             return Err(TraceError::OutOfOrder {
@@ -138,7 +138,7 @@ impl<W: Write> Writer<W> {
         if self.in_block == BLOCK_ARRIVALS { self.flush_block() } else { Ok(()) }
     }
 
-    /// Writes the end and hands the writer back.
+    /// Writes the end marker and returns the underlying writer.
     pub fn finish(mut self) -> Result<W, TraceError> {
         self.flush_block()?;
         let total = self.total.to_le_bytes();
@@ -165,7 +165,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Writes a whole workload to a file; returns how many calls it has.
+/// Writes a whole workload to a file. Returns its number of calls.
 pub fn write_file(path: &Path, workload: &mut dyn Workload) -> Result<u64, TraceError> {
     let out = BufWriter::new(File::create(path).map_err(unwritable)?);
     let mut writer = Writer::new(out, workload.functions(), workload.horizon())?;
@@ -177,10 +177,10 @@ pub fn write_file(path: &Path, workload: &mut dyn Workload) -> Result<u64, Trace
     Ok(total)
 }
 
-/// Reads a native trace from any source of bytes.
+/// Reads a native trace.
 pub struct Reader<R: Read> {
     input: R,
-    /// Where the first block begins.
+    /// Offset of the first block.
     first_block: u64,
     file: Box<str>,
     header: Header,
@@ -193,12 +193,15 @@ pub struct Reader<R: Read> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header. `file` is the name used in errors.
+    /// Reads the header. `file` is the name for error messages.
     pub fn new(mut input: R, file: &str) -> Result<Self, TraceError> {
         let mut magic = [0; 8];
         read_exact(&mut input, &mut magic, file, "in its first bytes")?;
         if magic.starts_with(&[0x1f, 0x8b]) {
-            return Err(native(file, "gzipped; Windfall traces are read unpacked".into()));
+            return Err(native(
+                file,
+                "gzipped; decompress it first, Windfall traces are not read compressed".into(),
+            ));
         }
         if magic != MAGIC {
             return Err(native(file, "not a Windfall trace: the first bytes differ".into()));
@@ -214,9 +217,9 @@ impl<R: Read> Reader<R> {
             return Err(native(file, "the header is corrupt: its checksum differs".into()));
         }
         let header: Header = serde_json::from_slice(&bytes)
-            .map_err(|error| native(file, format!("the header cannot be understood: {error}")))?;
+            .map_err(|error| native(file, format!("the header cannot be parsed: {error}")))?;
         header.check(file)?;
-        // Magic, version, length and checksum besides the header itself.
+        // Magic, version, length and checksum take 20 bytes.
         let first_block = u64::from(length) + 20;
         Ok(Self {
             input,
@@ -237,12 +240,12 @@ impl<R: Read> Reader<R> {
         &self.header.functions
     }
 
-    /// When the last arrival may come at the latest.
+    /// End of the trace; no arrival is later.
     pub fn horizon(&self) -> Timestamp {
         self.header.horizon
     }
 
-    /// The next arrival; nothing after the end, and an error if the end is missing.
+    /// Reads the next arrival. Returns `None` after the end, and an error if the end marker is missing.
     pub fn read_arrival(&mut self) -> Result<Option<Arrival>, TraceError> {
         while self.left == 0 {
             if self.ended {
@@ -274,7 +277,7 @@ impl<R: Read> Reader<R> {
         Ok(Some(arrival))
     }
 
-    /// Goes back to the first arrival.
+    /// Rewinds to the first arrival.
     pub fn rewind(&mut self) -> Result<(), TraceError>
     where
         R: Seek,
@@ -311,9 +314,9 @@ impl<R: Read> Reader<R> {
         if read_u32(&mut self.input, &self.file)? != crc32fast::hash(&total) {
             return Err(native(&self.file, "the end is corrupt: its checksum differs".into()));
         }
-        let promised = u64::from_le_bytes(total);
-        if promised != self.total {
-            let reason = format!("holds {} arrivals, its end says {promised}", self.total);
+        let expected = u64::from_le_bytes(total);
+        if expected != self.total {
+            let reason = format!("has {} arrivals, its end marker says {expected}", self.total);
             return Err(native(&self.file, reason));
         }
         if self.input.read(&mut [0]).is_ok_and(|read| read > 0) {
@@ -346,7 +349,7 @@ fn read_exact(
     place: &str,
 ) -> Result<(), TraceError> {
     input.read_exact(bytes).map_err(|source| match source.kind() {
-        io::ErrorKind::UnexpectedEof => native(file, format!("cut short {place}")),
+        io::ErrorKind::UnexpectedEof => native(file, format!("truncated {place}")),
         _ => TraceError::Unreadable { file: file.into(), source },
     })
 }
@@ -357,7 +360,7 @@ fn read_u32(input: &mut impl Read, file: &str) -> Result<u32, TraceError> {
     Ok(u32::from_le_bytes(bytes))
 }
 
-/// Reads `length` bytes without believing the length: memory grows with what really comes.
+/// Reads `length` bytes without trusting the length: memory grows only with the bytes that are read.
 fn read_bytes(
     input: &mut impl Read,
     length: u32,
@@ -371,7 +374,7 @@ fn read_bytes(
     let read = input.take(u64::from(length)).read_to_end(&mut bytes);
     let read = read.map_err(|source| TraceError::Unreadable { file: file.into(), source })?;
     if read != length as usize {
-        return Err(native(file, format!("cut short {place}")));
+        return Err(native(file, format!("truncated {place}")));
     }
     Ok(bytes)
 }

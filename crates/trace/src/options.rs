@@ -1,9 +1,10 @@
-//! How a trace is read: window, choice of functions, placement, limits.
+//! Options for reading a trace: window, selection of functions, placement, limits.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
+use windfall_core::statistics::Interval;
 
 use windfall_core::seed::mix;
 
@@ -13,42 +14,41 @@ use crate::detect::TraceKind;
 use crate::error::TraceError;
 use crate::minute_counts::Caps;
 
-/// One half of a trace's functions, so that what is tuned on one half can be judged on functions it has
-/// never seen.
+/// One half of a trace's functions, so that a policy tuned on one half can be evaluated on unseen functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fold {
-    /// For learning and tuning.
+    /// For training and tuning.
     Train,
-    /// For judging.
+    /// For evaluation.
     Test,
 }
 
-/// What stays together when functions are halved.
+/// What stays together when functions are split into halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoldBy {
-    /// Nothing: functions are halved by their places in the file.
+    /// Nothing: each function is assigned by its index in the file.
     #[default]
     Function,
-    /// Functions of one application, by its name: they resemble each other, and what was fitted on one
-    /// half of them is no news about the other.
+    /// Functions of one application, by its name: they are similar, so a split between them would leak training
+    /// data into the test half.
     Application,
 }
 
 impl FoldBy {
-    fn is_usual(&self) -> bool {
+    fn is_default(&self) -> bool {
         *self == Self::Function
     }
 }
 
 impl Fold {
-    /// Whether the function at `place` belongs to it. Hashed, because files are often sorted.
+    /// Whether the function at index `place` belongs to this half. Hashed, because files are often sorted.
     pub fn holds(self, place: usize) -> bool {
         self.holds_hash(mix(place as u64 + 1))
     }
 
-    /// Whether the functions of `application` belong to it.
+    /// Whether the functions of `application` belong to this half.
     pub fn holds_application(self, application: &str) -> bool {
         self.holds_hash(Seed::new(0).stream(application).get())
     }
@@ -58,7 +58,7 @@ impl Fold {
     }
 }
 
-/// How a trace is read. An option that does not apply to the kind of trace is refused unless it has its default.
+/// Options for reading a trace. An option that does not apply to the kind of trace is rejected unless it has its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReadOptions {
@@ -68,15 +68,15 @@ pub struct ReadOptions {
     pub caps: Option<Caps>,
     /// Share of a Huawei table's requests that is kept.
     pub huawei_scale: f64,
-    /// How many calls of each function of a Huawei table run at once on average: drawn for every seed between these
-    /// two, all ratios alike, instead of keeping a share of the requests.
+    /// Range of average concurrent calls per function of a Huawei table: drawn log-uniformly for every seed, instead of
+    /// keeping a share of the requests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub calls_at_once: Option<(f64, f64)>,
+    pub calls_at_once: Option<Interval>,
     /// First minute and the one after the last, counted from the beginning of the trace.
     pub window_minutes: Option<(u32, u32)>,
-    /// Only the first so many functions of the file.
+    /// Keep only this many functions, from the start of the file.
     pub max_functions: Option<usize>,
-    /// Without the function that is called most often.
+    /// Leave out the function with the most calls.
     pub without_busiest: bool,
     /// Without functions whose calls are taken to sleep: all of them take the same long time. For traces
     /// with run times.
@@ -85,30 +85,30 @@ pub struct ReadOptions {
     /// Only this half of the functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold: Option<Fold>,
-    /// What stays together when functions are halved.
-    #[serde(skip_serializing_if = "FoldBy::is_usual")]
+    /// What stays together when functions are split into halves.
+    #[serde(skip_serializing_if = "FoldBy::is_default")]
     pub fold_by: FoldBy,
-    /// Leave out functions that not all tables of Azure 2019 know, instead of refusing the trace.
+    /// Leave out functions that are missing from a table of Azure 2019, instead of rejecting the trace.
     pub skip_incomplete: bool,
-    /// What calls need beside time.
-    #[serde(skip_serializing_if = "Needs::is_usual")]
+    /// What calls need besides time.
+    #[serde(skip_serializing_if = "Needs::is_default")]
     pub needs: Needs,
 }
 
-/// What calls need beside time.
+/// What calls need besides time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needs {
-    /// Cores and memory from the demand model: calls compete where they share.
+    /// Cores and memory from the demand model: calls compete for shared resources.
     #[default]
     Modelled,
-    /// Nothing: a call takes its time whatever it is given, and an instance holds its function's median
-    /// memory, at least 32 and at most 2048 MiB. For questions of scaling alone.
+    /// Nothing: the run time of a call does not depend on its grant, and an instance holds its function's median
+    /// memory, at least 32 and at most 2048 MiB. For studies of scaling only.
     TimesOnly,
 }
 
 impl Needs {
-    fn is_usual(&self) -> bool {
+    fn is_default(&self) -> bool {
         *self == Self::Modelled
     }
 }
@@ -137,7 +137,7 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    /// Refuses values that make no sense.
+    /// Rejects values outside their allowed ranges.
     pub(crate) fn check(&self) -> Result<(), TraceError> {
         let scale = self.huawei_scale;
         if !(scale > 0.0 && scale <= 1000.0) {
@@ -148,7 +148,7 @@ impl ReadOptions {
         self.check_calls_at_once()?;
         if let Some((from, to)) = self.window_minutes.filter(|(from, to)| from >= to) {
             let value = format!("{from} to {to}").into();
-            let allowed = "a first minute before the last";
+            let allowed = "a first minute below the second number";
             return Err(TraceError::BadSetting { setting: "window_minutes", value, allowed });
         }
         if let Some(caps) = self.caps {
@@ -167,7 +167,7 @@ impl ReadOptions {
     }
 
     fn check_calls_at_once(&self) -> Result<(), TraceError> {
-        let Some((low, high)) = self.calls_at_once else { return Ok(()) };
+        let Some(Interval { low, high }) = self.calls_at_once else { return Ok(()) };
         let setting = "calls_at_once";
         let value = format!("{low} to {high}").into();
         if !(low > 0.0 && low <= high && high <= 1e6) {
@@ -176,14 +176,14 @@ impl ReadOptions {
             return Err(TraceError::BadSetting { setting, value, allowed });
         }
         if self.caps.is_some() || self.huawei_scale != Self::default().huawei_scale {
-            let allowed = "no caps and no huawei_scale beside it: it says how many calls there are";
+            let allowed =
+                "without caps and huawei_scale, because it sets the number of calls itself";
             return Err(TraceError::BadSetting { setting, value, allowed });
         }
         Ok(())
     }
 
-    /// Refuses options that would have no effect on this kind of trace: an option that is read and then
-    /// ignored misleads.
+    /// Rejects options that have no effect on this kind of trace: silently ignoring them would be misleading.
     pub(crate) fn check_for(&self, kind: &TraceKind, file: &Path) -> Result<(), TraceError> {
         let Self { placement, caps, huawei_scale, skip_incomplete, fold_by, needs, .. } = self;
         let calls_at_once = self.calls_at_once.is_some();
@@ -196,14 +196,14 @@ impl ReadOptions {
             TraceKind::Huawei { .. } => (true, true, false),
             TraceKind::Azure2021 { .. } | TraceKind::Native { .. } => (false, false, false),
         };
-        let usual = Self::default();
+        let default = Self::default();
         let idle = [
-            ("placement", *placement != usual.placement && !counts, "counts per minute or bin"),
+            ("placement", *placement != default.placement && !counts, "counts per minute or bin"),
             ("caps", caps.is_some() && !counts, "counts per minute or bin"),
-            ("huawei_scale", *huawei_scale != usual.huawei_scale && !huawei, "Huawei's tables"),
+            ("huawei_scale", *huawei_scale != default.huawei_scale && !huawei, "Huawei's tables"),
             ("calls_at_once", calls_at_once && !huawei, "Huawei's tables"),
-            ("fold_by", *fold_by != usual.fold_by && !counts, "counts per minute or bin"),
-            ("needs", *needs != usual.needs && !counts, "counts per minute or bin"),
+            ("fold_by", *fold_by != default.fold_by && !counts, "counts per minute or bin"),
+            ("needs", *needs != default.needs && !counts, "counts per minute or bin"),
             ("without_sleepers", without_sleepers, "traces with run times"),
             ("skip_incomplete", *skip_incomplete && !tables, "Azure's three tables of 2019"),
         ];
@@ -217,7 +217,7 @@ impl ReadOptions {
         }
     }
 
-    /// The window within `minutes` minutes: first minute and length.
+    /// First minute and length of the window within a trace of `minutes` minutes.
     pub(crate) fn window(&self, minutes: u32) -> Result<(u32, u32), TraceError> {
         let (from, to) = self.window_minutes.unwrap_or((0, minutes));
         if from >= minutes && self.window_minutes.is_some() {
@@ -239,14 +239,14 @@ impl ReadOptions {
         fold.is_none_or(|fold| fold.holds_application(application))
     }
 
-    /// Which of the functions with so many `calls` each are kept.
+    /// Which functions are kept; `calls` are the calls of each.
     pub(crate) fn keep(&self, calls: &[f64]) -> Vec<bool> {
         let first = self.max_functions.unwrap_or(usize::MAX);
         let mut keep: Vec<bool> = (0..calls.len()).map(|place| place < first).collect();
         if let Some(fold) = self.fold.filter(|_| self.fold_by == FoldBy::Function) {
             keep.iter_mut().enumerate().for_each(|(place, keep)| *keep &= fold.holds(place));
         }
-        // The earliest one if several are busiest.
+        // The first one if there are several.
         let busiest = (0..calls.len()).rev().max_by(|&a, &b| calls[a].total_cmp(&calls[b]));
         if let Some(busiest) = busiest.filter(|_| self.without_busiest) {
             keep[busiest] = false;

@@ -1,16 +1,15 @@
-//! The committed numbers behind the demand model and the generator, each with its source beside it in
-//! `params/`.
+//! Parameters of the demand model and the generator; `params/` has each one with its source.
 
 use std::sync::LazyLock;
 
 use rand::{Rng, RngExt};
 use serde::Deserialize;
 
-/// Numbers of the demand model, from `params/demand.toml`.
+/// Parameters of the demand model, from `params/demand.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DemandParameters {
-    /// Limits of run times, and rounds of waiting and working.
+    /// Limits of run times, and cycles of waiting and computing.
     pub duration: DurationParameters,
     /// Run times of functions whose trace has none.
     pub assigned_duration: AssignedDuration,
@@ -18,21 +17,21 @@ pub struct DemandParameters {
     pub assigned_memory: AssignedMemory,
     /// How many cores calls can use.
     pub parallelism: Parallelism,
-    /// The share of the run time that no CPU shortens.
+    /// Share of the run time that does not depend on CPU.
     pub idle: Idle,
     /// How memory use develops.
     pub memory: MemoryParameters,
     /// Visible input sizes.
     pub input: Input,
-    /// What users ask for.
+    /// What users reserve.
     pub reservation: Reservation,
-    /// Time to a ready instance.
+    /// Time until an instance is ready.
     pub cold_start: ColdStartParameters,
     /// Language runtimes.
     pub runtime: Vec<Runtime>,
 }
 
-/// Limits of run times, and rounds of waiting and working.
+/// Limits of run times, and cycles of waiting and computing.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DurationParameters {
@@ -40,9 +39,9 @@ pub struct DurationParameters {
     pub low_ms: f64,
     /// Longest run.
     pub high_ms: f64,
-    /// One round per this much run time.
+    /// Run time per cycle.
     pub cycle_seconds: f64,
-    /// At most so many rounds.
+    /// Maximum number of cycles.
     pub max_cycles: u8,
 }
 
@@ -50,7 +49,7 @@ pub struct DurationParameters {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssignedDuration {
-    /// Mean of a function.
+    /// Mean run time of a function.
     pub mean_ms: Span,
     /// Spread of its calls.
     pub sigma: Span,
@@ -84,19 +83,19 @@ pub struct Parallelism {
     pub serial_sigma: f64,
 }
 
-/// The share of the run time that no CPU shortens.
+/// Share of the run time that does not depend on CPU.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Idle {
-    /// Of serial functions, one of these.
+    /// Values for serial functions.
     pub serial_shares: Vec<f64>,
-    /// Of parallel functions.
+    /// Range for parallel functions.
     pub parallel_share: Span,
-    /// Of functions that only wait.
+    /// Value for functions that only wait ("sleepers").
     pub sleeper_share: f64,
-    /// A sleeper's first percentile is above this,
+    /// Lower bound of a sleeper's first percentile.
     pub sleeper_p1_ms: f64,
-    /// and its 99th is at most this many times the first.
+    /// Upper bound of the ratio of a sleeper's 99th to its first percentile.
     pub sleeper_p99_over_p1: f64,
 }
 
@@ -112,7 +111,7 @@ pub struct MemoryParameters {
     pub base_share: Span,
     /// Time to the peak over the fastest run.
     pub rise_share: Span,
-    /// Share of functions that jump.
+    /// Share of functions whose memory jumps to the peak.
     pub jump_share: f64,
 }
 
@@ -120,9 +119,9 @@ pub struct MemoryParameters {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Share of functions, timers apart, without one.
+    /// Share of functions, except timers, without a visible input.
     pub invisible_share: f64,
-    /// Share of the rank of demand that it explains.
+    /// Share of the variance of the demand's normal score that the input explains.
     pub explained: Span,
     /// Median input of a function.
     pub median_kib: Span,
@@ -130,13 +129,13 @@ pub struct Input {
     pub duration_exponent: Span,
 }
 
-/// What users ask for.
+/// What users reserve.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reservation {
-    /// Share of users who ask for too much CPU.
+    /// Share of users who reserve too much CPU.
     pub over_share: f64,
-    /// Share of users who ask for too little.
+    /// Share of users who reserve too little.
     pub under_share: f64,
     /// Too much: times the 95th percentile of parallelism.
     pub over_factor: Span,
@@ -146,15 +145,15 @@ pub struct Reservation {
     pub right_factor: f64,
     /// Times the 99th percentile of the memory peak.
     pub memory_factor: Span,
-    /// The most CPU a user can ask for.
+    /// Maximum CPU that a user can reserve.
     pub max_cores: f64,
-    /// Sizes that users set.
+    /// CPU sizes that users set.
     pub cpu_millicores: Vec<u32>,
-    /// Sizes that users set.
+    /// Memory sizes that users set.
     pub memory_mib: Vec<u32>,
 }
 
-/// Time to a ready instance, the runtime's own init apart.
+/// Time until an instance is ready, without the runtime's own init.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColdStartParameters {
@@ -162,7 +161,7 @@ pub struct ColdStartParameters {
     pub sandbox_ms: f64,
     /// Its spread.
     pub sandbox_sigma: f64,
-    /// A function's init over that of hello-world.
+    /// Ratio of a function's init to that of hello-world.
     pub import_factor: Span,
 }
 
@@ -180,31 +179,31 @@ pub struct Runtime {
     pub init_sigma: f64,
 }
 
-/// From and to.
+/// A range from low to high.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(transparent)]
 pub struct Span([f64; 2]);
 
 impl Span {
-    /// From `low` to `high`.
+    /// Creates the range from `low` to `high`.
     pub(crate) fn new(low: f64, high: f64) -> Self {
         Self([low, high])
     }
 
-    /// Any value in between, all alike.
+    /// Draws a value uniformly.
     pub(crate) fn draw(self, rng: &mut impl Rng) -> f64 {
         let [low, high] = self.0;
         low + (high - low) * rng.random::<f64>()
     }
 
-    /// Any value in between, all ratios alike.
-    pub(crate) fn draw_ratio(self, rng: &mut impl Rng) -> f64 {
+    /// Draws a value log-uniformly.
+    pub(crate) fn draw_log_uniform(self, rng: &mut impl Rng) -> f64 {
         let [low, high] = self.0;
         low * (high / low).powf(rng.random::<f64>())
     }
 }
 
-/// One of `values`, each with its weight.
+/// Draws one of `values` in proportion to its weight.
 pub(crate) fn weighted<'a, T>(
     values: &'a [T],
     weight: impl Fn(&T) -> f64,
@@ -221,7 +220,7 @@ pub(crate) fn weighted<'a, T>(
     values.last().expect("the parameter files list at least one of each; a test reads them")
 }
 
-/// The numbers in `params/demand.toml`.
+/// The parameters in `params/demand.toml`.
 pub fn demand() -> &'static DemandParameters {
     static PARAMETERS: LazyLock<DemandParameters> = LazyLock::new(|| {
         toml::from_str(include_str!("../params/demand.toml"))
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_committed_numbers_can_be_read() {
+    fn the_committed_parameters_can_be_parsed() {
         let parameters = demand();
         let shares: f64 = parameters.runtime.iter().map(|runtime| runtime.share).sum();
         assert!((shares - 1.0).abs() < 1e-9);

@@ -1,8 +1,8 @@
-//! Distributions given by a few percentiles, and tables that turn a standard normal into a draw.
+//! Distributions given by a few percentiles, and tables that turn a standard normal number into a draw.
 //!
-//! Between two percentiles the logarithm of the value is interpolated over the probability. A draw costs
-//! no logarithm and no power: the quantile function is tabulated over the normal score `z` once, and a
-//! call looks its own `z` up.
+//! Between two percentiles the logarithm of the value is interpolated over the probability. A draw needs no
+//! logarithm and no power: the quantile function is tabulated once over the normal score `z`, and each call is
+//! a table lookup.
 //!
 //! ```text
 //!   value = Q(Phi(z))      Q: percentiles, log-interpolated      Phi: normal distribution function
@@ -10,21 +10,20 @@
 
 use std::sync::LazyLock;
 
-/// Percentiles of a positive quantity: probability and value, both rising.
+/// Percentiles of a positive quantity: probability and value, both non-decreasing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantiles {
     points: Vec<(f32, f32)>,
 }
 
 impl Quantiles {
-    /// The distribution through `points` (probability, value), each value brought into `low..=high`.
+    /// Creates a distribution through `points` (probability, value), with values clamped to `low..=high`.
     ///
-    /// Values that fall where they should rise (percentiles of small samples do) are lifted to the one
-    /// before.
+    /// Values below their predecessor (percentiles of small samples) are raised to it.
     ///
     /// # Panics
     ///
-    /// If there is no point.
+    /// Panics if there are no points.
     pub fn new(points: impl IntoIterator<Item = (f64, f64)>, low: f64, high: f64) -> Self {
         let mut last = low;
         let points: Vec<(f32, f32)> = points
@@ -38,14 +37,14 @@ impl Quantiles {
         Self { points }
     }
 
-    /// A lognormal distribution brought into `low..=high`, as percentiles.
+    /// Creates a lognormal distribution clamped to `low..=high`, as percentiles.
     pub fn lognormal(median: f64, sigma: f64, low: f64, high: f64) -> Self {
         const SCORES: [f64; 13] =
             [-3.5, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.5];
         Self::new(SCORES.map(|z| (normal_cdf(z), median * (sigma * z).exp())), low, high)
     }
 
-    /// The value below which the share `probability` of all draws lies.
+    /// Quantile at `probability`.
     pub fn at(&self, probability: f64) -> f64 {
         let above = self.points.partition_point(|&(p, _)| f64::from(p) < probability);
         let (Some(&(p1, v1)), Some(&(p0, v0))) =
@@ -83,19 +82,19 @@ impl<const N: usize> ScoreTable<N> {
         -4.0 + 8.0 * i as f64 / (N - 1) as f64
     }
 
-    /// The value at score `z`, linear between two entries.
+    /// Value at score `z`, interpolated linearly.
     #[inline]
     pub(crate) fn at(&self, z: f32) -> f32 {
         const { assert!(N <= 256, "a place must fit a byte") };
         let place = (z.clamp(-4.0, 4.0) + 4.0) * (1.0 / Self::STEP);
-        // By way of a byte: three instructions instead of twelve, and there are four look-ups per call.
+        // The cast through a byte takes three instructions instead of twelve, and there are four lookups per call.
         let i = usize::from(place as u8).min(N - 2);
         let share = place - i as f32;
         let (low, high) = (self.values[i], self.values[i + 1]);
         low + share * (high - low)
     }
 
-    /// The mean of all draws.
+    /// Mean of all draws.
     pub(crate) fn mean(&self) -> f64 {
         let mut sum = 0.0;
         let mut weights = 0.0;
@@ -109,21 +108,21 @@ impl<const N: usize> ScoreTable<N> {
     }
 }
 
-/// Cells of the table of normal scores.
+/// Number of cells in the table of normal scores.
 const NORMAL_CELLS: usize = 1024;
 
-/// Standard normal scores from uniform bits: the inverse distribution function at even steps of
-/// probability, linear in between.
+/// Standard normal scores from uniform bits: the inverse distribution function at even steps of probability,
+/// interpolated linearly.
 ///
-/// Two scores cost one draw of 64 bits and no branch. Scores end at +-3.7, where the two outermost cells
-/// have the mean they should have; 1 call in 10,000 would lie farther out.
+/// Two scores need one draw of 64 bits and no branch. Scores end at +-3.7, chosen so that the two outermost cells
+/// have the right mean; 1 call in 10,000 would be farther out.
 #[derive(Debug)]
 pub(crate) struct NormalScores {
     scores: [f32; NORMAL_CELLS + 1],
 }
 
 impl NormalScores {
-    /// The table, made once.
+    /// The shared table, created on first use.
     pub(crate) fn shared() -> &'static Self {
         static SCORES: LazyLock<NormalScores> = LazyLock::new(NormalScores::new);
         &SCORES
@@ -132,7 +131,7 @@ impl NormalScores {
     fn new() -> Self {
         let step = 1.0 / NORMAL_CELLS as f64;
         let mut scores = std::array::from_fn(|i| normal_score(i as f64 * step) as f32);
-        // The mean beyond z is density(z) / probability beyond z; half of the end lies on either side.
+        // The mean beyond z is density(z) / probability beyond z, and the cell's mean is the middle of its ends.
         let last = normal_score(1.0 - step);
         let density = (-0.5 * last * last).exp() / (2.0 * std::f64::consts::PI).sqrt();
         let end = 2.0 * density / step - last;
@@ -156,7 +155,7 @@ impl NormalScores {
     }
 }
 
-/// The normal score below which the share `probability` lies, between -5 and 5, by halving.
+/// Normal score at `probability`, between -5 and 5, by bisection.
 pub fn normal_score(probability: f64) -> f64 {
     let (mut low, mut high) = (-5.0, 5.0);
     for _ in 0..40 {
@@ -166,7 +165,7 @@ pub fn normal_score(probability: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The standard normal distribution function, to 1.5e-7 (Abramowitz and Stegun 7.1.26).
+/// Standard normal distribution function, accurate to 1.5e-7 (Abramowitz and Stegun 7.1.26).
 pub fn normal_cdf(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn falling_percentiles_are_lifted_and_limits_hold() {
+    fn decreasing_percentiles_are_raised_and_limits_hold() {
         let quantiles = Quantiles::new([(0.0, 0.0), (0.5, 5.0), (1.0, 3.0)], 1.0, 600.0);
         assert_eq!(quantiles.at(0.0), 1.0);
         assert!((quantiles.at(1.0) - 5.0).abs() < 1e-9);
@@ -225,12 +224,12 @@ mod tests {
             let found = all[(probability * steps as f64) as usize];
             assert!((found - z).abs() < 2e-3, "{probability}: {found}");
         }
-        // The lower half of the bits makes a score of its own.
+        // The lower half of the bits gives an independent score.
         assert_eq!(scores.pair(1 << 63), (scores.at(1 << 31), scores.at(0)));
     }
 
     #[test]
-    fn the_normal_distribution_by_hand() {
+    fn the_normal_distribution_has_known_values() {
         assert!((normal_cdf(0.0) - 0.5).abs() < 1e-7);
         assert!((normal_cdf(1.959_964) - 0.975).abs() < 1e-6);
         assert!((normal_cdf(-1.0) - 0.158_655).abs() < 1e-6);

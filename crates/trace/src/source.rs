@@ -1,4 +1,4 @@
-//! Where a workload comes from: the generator, or a path whose kind is found out.
+//! Sources of workloads: the generator, or a path whose kind is detected.
 
 use std::path::{Path, PathBuf};
 
@@ -13,27 +13,27 @@ use crate::minute_counts::Caps;
 use crate::native::NativeWorkload;
 use crate::options::{Fold, ReadOptions};
 
-/// Where a workload comes from.
+/// Source of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Source {
-    /// Generated from numbers fitted to Azure's functions of 2019.
+    /// Generated with parameters fitted to Azure's functions of 2019.
     AzureLike(AzureLikeSettings),
     /// Read from a file or a directory.
     File {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// How.
+        /// Options for reading it.
         #[serde(default)]
         options: ReadOptions,
     },
 }
 
-/// A workload, and what was noticed while it was read.
+/// A workload, and notices from reading it.
 pub struct Opened {
     /// The workload.
     pub workload: Box<dyn Workload + Send>,
-    /// What was found, and what was done about oddities; one sentence each.
+    /// What was detected, and how irregularities were handled; one sentence each.
     pub notices: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Source {
         self.open_with_notices(seed).map(|opened| opened.workload)
     }
 
-    /// Opens the workload and tells what was noticed.
+    /// Opens the workload and returns notices from reading it.
     pub fn open_with_notices(&self, seed: Seed) -> Result<Opened, TraceError> {
         match self {
             Self::AzureLike(settings) => {
@@ -54,7 +54,7 @@ impl Source {
         }
     }
 
-    /// One line on what the workload is.
+    /// Describes the workload in one line.
     pub fn describe(&self) -> String {
         match self {
             Self::AzureLike(settings) => settings.describe(),

@@ -1,14 +1,14 @@
-//! A trace at a glance, from one streaming pass.
+//! Summary statistics of a trace, from one streaming pass.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::{Duration, Trigger, Workload};
 
-/// Bins of the arrivals over time.
+/// Number of bins of the arrivals over time.
 const TIME_BINS: usize = 240;
-/// Bins of the histogram of run times: a tenth of a decade each, from 0.1 ms.
+/// Number of bins of the histogram of run times: a tenth of a decade each, from 0.1 ms.
 const RUN_BINS: usize = 80;
 
-/// What a trace offers to a cluster; this is what sizes one.
+/// Offered load of a trace, from which a cluster is sized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OfferedLoad {
     /// Calls.
@@ -33,7 +33,7 @@ impl OfferedLoad {
     }
 }
 
-/// What a trace offers, in one pass from where the workload stands to its end.
+/// Computes the offered load in one pass, from the workload's current position to its end.
 pub fn offered_load(workload: &mut dyn Workload) -> OfferedLoad {
     let mut load = OfferedLoad {
         span: workload.horizon().since(Default::default()),
@@ -52,7 +52,7 @@ pub fn offered_load(workload: &mut dyn Workload) -> OfferedLoad {
 pub struct TopFunction {
     /// Its name.
     pub name: String,
-    /// What sets it off.
+    /// What triggers it.
     pub trigger: Trigger,
     /// Calls.
     pub calls: u64,
@@ -62,7 +62,7 @@ pub struct TopFunction {
     pub mean_run_ms: f64,
 }
 
-/// A trace at a glance.
+/// Summary statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSummary {
     /// Calls, and what they reserve and use.
@@ -87,7 +87,7 @@ pub struct TraceSummary {
     pub top: Vec<TopFunction>,
 }
 
-/// Runs through a workload once, from where it stands; `progress` hears of every 65,536th call.
+/// Summarises a workload in one pass, from its current position; `progress` is called after every 65,536 calls.
 pub fn summarise(workload: &mut dyn Workload, progress: &mut dyn FnMut(u64)) -> TraceSummary {
     let profiles = workload.functions().to_vec();
     let span = workload.horizon().since(Default::default());
@@ -182,7 +182,7 @@ fn popularity(order: &[usize], by_function: &[(u64, f64)]) -> Vec<(usize, f64)> 
 }
 
 impl TraceSummary {
-    /// A drawing for the terminal, at most 79 columns wide.
+    /// Formats the summary for the terminal, at most 79 columns wide.
     pub fn text(&self) -> String {
         let hours = self.load.span.as_secs_f64() / 3600.0;
         let mut text = format!(
@@ -219,7 +219,7 @@ fn short_ms(ms: f64) -> String {
     if ms >= 1000.0 { format!("{:.1}s", ms / 1000.0) } else { format!("{ms:.0}ms") }
 }
 
-/// At most `width` bars, each the sum of as many neighbouring bins.
+/// At most `width` bars, each the sum of the same number of neighbouring bins.
 fn sparkline(values: &[u64], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let group = values.len().div_ceil(width).max(1);

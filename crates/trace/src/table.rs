@@ -1,8 +1,8 @@
 //! Comma-separated tables, plain or gzipped, read one row at a time.
 //!
-//! The formats read here never quote a comma, so a row is split at every comma and a pair of quotes
-//! around a cell is taken off. A line longer than [`MAX_LINE_BYTES`] is refused, so that a file without
-//! line ends, or a small archive that unpacks to a huge one, cannot fill the memory.
+//! The supported formats never quote a comma, so a row is split at every comma and quotes around a cell are
+//! removed. A line longer than [`MAX_LINE_BYTES`] is rejected, so that a file without line ends, or a small
+//! archive that decompresses to a huge one, cannot exhaust memory.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -10,10 +10,10 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{TraceError, shortened};
 
-/// Longest line that is read; a row of 1440 minutes has about 10 kB.
+/// Maximum length of a line; a row of 1440 minutes has about 10 kB.
 const MAX_LINE_BYTES: u64 = 4 << 20;
 
-/// `reader` unpacked if it begins like a gzip file.
+/// Decompresses `reader` if it starts with the magic bytes of gzip.
 pub(crate) fn unpacked<'a>(reader: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     Ok(match reader.fill_buf()? {
@@ -24,7 +24,7 @@ pub(crate) fn unpacked<'a>(reader: impl Read + 'a) -> io::Result<Box<dyn BufRead
     })
 }
 
-/// An error of reading, told apart from an error of unpacking.
+/// Converts an I/O error, distinguishing read errors from decompression errors.
 pub(crate) fn read_failed(file: &str, source: io::Error) -> TraceError {
     match source.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
@@ -49,7 +49,7 @@ pub(crate) struct Row<'t> {
     file: &'t str,
     header: &'t [String],
     cells: Vec<&'t str>,
-    /// Counted from 1, the header included.
+    /// Line number from 1, including the header.
     pub(crate) line: u64,
 }
 
@@ -67,22 +67,22 @@ impl<'a> Table<'a> {
         Ok(table)
     }
 
-    /// The names of the columns.
+    /// Names of the columns.
     pub(crate) fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// Where the column called `name` is.
+    /// Index of the column `name`.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.header.iter().position(|column| column == name)
     }
 
-    /// Where the column called `name` is, or an error that it must be there.
+    /// Index of the column `name`, or an error if it is missing.
     pub(crate) fn required(&self, name: &str) -> Result<usize, TraceError> {
         self.column(name).ok_or_else(|| self.missing(name))
     }
 
-    /// The error that the column called `name` must be there.
+    /// Error for a missing column `name`.
     pub(crate) fn missing(&self, name: &str) -> TraceError {
         TraceError::MissingColumn {
             file: self.file.clone(),
@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The next row; empty lines are passed over.
+    /// Reads the next row, skipping empty lines.
     pub(crate) fn next_row(&mut self) -> Result<Option<Row<'_>>, TraceError> {
         loop {
             if !self.read_line()? {
@@ -113,7 +113,7 @@ impl<'a> Table<'a> {
         Ok(Some(Row { file: &self.file, header: &self.header, cells, line: self.line }))
     }
 
-    /// Reads one line without its end into `text`; `false` at the end of the file.
+    /// Reads one line without its line end into `text`. Returns `false` at the end of the file.
     fn read_line(&mut self) -> Result<bool, TraceError> {
         let mut bytes = std::mem::take(&mut self.text).into_bytes();
         bytes.clear();
@@ -149,12 +149,12 @@ fn unquoted(cell: &str) -> &str {
 }
 
 impl Row<'_> {
-    /// The text of a cell.
+    /// Text of a cell.
     pub(crate) fn text(&self, column: usize) -> &str {
         self.cells[column]
     }
 
-    /// The number in a cell: finite and not negative.
+    /// Number in a cell: finite and not negative.
     pub(crate) fn number(&self, column: usize) -> Result<f64, TraceError> {
         match self.cells[column].parse::<f64>() {
             Ok(value) if (0.0..=1e15).contains(&value) => Ok(value),
@@ -162,7 +162,7 @@ impl Row<'_> {
         }
     }
 
-    /// The count in a cell; `3.0` is taken for 3.
+    /// Count in a cell; `3.0` is accepted as 3.
     pub(crate) fn count(&self, column: usize) -> Result<u32, TraceError> {
         let cell = self.cells[column];
         if let Ok(count) = cell.parse::<u32>() {
@@ -176,7 +176,7 @@ impl Row<'_> {
         }
     }
 
-    /// The error that a cell does not hold what it should.
+    /// Error for an invalid cell.
     pub(crate) fn refused(&self, column: usize, allowed: &'static str) -> TraceError {
         TraceError::BadValue {
             file: self.file.into(),
@@ -187,7 +187,7 @@ impl Row<'_> {
         }
     }
 
-    /// The error that `function` has had its row before.
+    /// Error for a second row of `function`.
     pub(crate) fn duplicate(&self, function: &str) -> TraceError {
         TraceError::DuplicateFunction {
             file: self.file.into(),

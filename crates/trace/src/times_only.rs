@@ -1,27 +1,28 @@
-//! A workload whose calls need time and nothing else.
+//! A workload whose calls need only time.
 //!
-//! For questions about instances alone: when they come, when they go, what they hold meanwhile. A call of
-//! 300 ms takes 300 ms beside nine others as alone, and an instance holds the median memory that was
-//! measured of its function, whatever its user reserved.
+//! For studies of instances only: when they start and stop, and what memory they hold in between. A call of 300 ms
+//! takes 300 ms, alone or beside nine others, and an instance holds the measured median memory of its function,
+//! regardless of the user's reservation.
 
+use windfall_core::statistics::Interval;
 use windfall_core::{
     Arrival, CallDemand, Duration, FunctionProfile, Mebibytes, MilliCpu, Seed, Timestamp, Workload,
 };
 
 /// The least and the most that an instance holds, MiB.
-const INSTANCE_MIB: (f64, f64) = (32.0, 2048.0);
+const INSTANCE_MIB: Interval = Interval { low: 32.0, high: 2048.0 };
 
-/// The calls of another workload, stripped of what they need beside time.
+/// The calls of another workload, with all needs except time removed.
 pub(crate) struct TimesOnly<W> {
     inner: W,
     memory_mib: Vec<Option<f64>>,
     profiles: Vec<FunctionProfile>,
-    /// What users reserve in the other workload; run times are meant at that size.
+    /// CPU reservations in the other workload, at which run times are computed.
     sizes: Vec<MilliCpu>,
 }
 
 impl<W: Workload> TimesOnly<W> {
-    /// Strips `inner`; an instance holds `memory_mib`, or what is reserved where that is unknown.
+    /// Wraps `inner`; an instance holds `memory_mib`, or the reservation if that is unknown.
     pub(crate) fn new(inner: W, memory_mib: Vec<Option<f64>>) -> Self {
         let mut workload = Self { inner, memory_mib, profiles: Vec::new(), sizes: Vec::new() };
         workload.strip_profiles();
@@ -34,7 +35,7 @@ impl<W: Workload> TimesOnly<W> {
         for (place, profile) in self.profiles.iter_mut().enumerate() {
             let reserved = profile.reservation.memory.mib();
             let known = self.memory_mib.get(place).copied().flatten().unwrap_or(reserved);
-            let held = known.clamp(INSTANCE_MIB.0, INSTANCE_MIB.1).round();
+            let held = known.clamp(INSTANCE_MIB.low, INSTANCE_MIB.high).round();
             profile.reservation.memory = Mebibytes::new(held as u32);
         }
     }

@@ -114,6 +114,9 @@ mod tests {
     #[test]
     fn an_attribute_takes_its_whole_item_with_it() {
         assert_eq!(item_length(&["#[cfg(test)]", "use a::b;", "fn c() {}"]), 2);
-        assert_eq!(item_length(&["#[test]", "#[ignore]", "fn c() {", "    d();", "}", "x"]), 5);
+        assert_eq!(
+            item_length(&["#[test]", "#[should_panic]", "fn c() {", "    d();", "}", "x"]),
+            5
+        );
     }
 }

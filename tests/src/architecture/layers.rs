@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-autoscalers", &["core"]),
     ("windfall-control", &["core"]),
     ("windfall-telemetry", &["core"]),
-    ("windfall-sim", &["core"]),
+    ("windfall-sim", &["core", "control"]),
     ("windfall-rl", &["core", "control"]),
     ("windfall-agents", &["core", "policy", "rl"]),
     ("windfall-registry", &["core", "policy", "autoscalers", "control", "rl", "agents"]),

@@ -61,7 +61,10 @@ fn the_samples_are_fine_before_they_are_spoilt() {
 fn a_missing_column_is_named() {
     let place = Place::new();
     tables(&place, "durations.csv", &DURATIONS.replace("Average_75", "Average_3"));
-    refuses(&place, &["durations.csv", "column `percentile_Average_75` is missing", "hint: known"]);
+    refuses(
+        &place,
+        &["durations.csv", "column `percentile_Average_75` is missing", "hint: supported"],
+    );
     tables(&place, "memory.csv", &MEMORY.replace("Mb_pct25", "Mb_quarter"));
     refuses(&place, &["memory.csv", "column `AverageAllocatedMb_pct25` is missing", "hint: "]);
 }
@@ -72,7 +75,7 @@ fn counts_that_are_none_are_told_with_line_and_value() {
     for bad in ["-1", "NaN", "many", "1.5"] {
         tables(&place, "invocations.csv", &INVOCATIONS.replace(",40\n", &format!(",{bad}\n")));
         let value = format!("found `{bad}`, allowed is a whole number");
-        refuses(&place, &["invocations.csv line 2, column `3`", &value, "hint: mend the cell"]);
+        refuses(&place, &["invocations.csv line 2, column `3`", &value, "hint: correct the cell"]);
     }
 }
 
@@ -89,7 +92,7 @@ fn run_times_and_memory_that_are_no_numbers_are_told() {
 fn a_function_that_appears_twice_is_named() {
     let place = Place::new();
     tables(&place, "invocations.csv", &format!("{INVOCATIONS}o,a,f,http,1,1,1\n"));
-    refuses(&place, &["invocations.csv line 4", "function `f` appears", "hint: keep one"]);
+    refuses(&place, &["invocations.csv line 4", "function `f` appears", "hint: remove one"]);
 }
 
 #[test]
@@ -108,7 +111,10 @@ fn a_truncated_archive_is_called_so() {
     tables(&place, "", "");
     std::fs::remove_file(place.path("t/invocations.csv")).unwrap();
     place.write("t/invocations.csv.gz", &packed[..packed.len() - 12]);
-    refuses(&place, &["invocations.csv.gz", "cut short or damaged", "hint: fetch the file again"]);
+    refuses(
+        &place,
+        &["invocations.csv.gz", "truncated or damaged", "hint: download the file again"],
+    );
 }
 
 #[test]
@@ -124,7 +130,7 @@ fn single_calls_that_cannot_be_are_told() {
     let place = Place::new();
     for (bad, column) in [("a,f,1,-2", "duration"), ("a,f,x,2", "end_timestamp")] {
         place.write("t", format!("{CALLS}{bad}\n"));
-        refuses(&place, &["t line 4", &format!("column `{column}`"), "hint: mend the cell"]);
+        refuses(&place, &["t line 4", &format!("column `{column}`"), "hint: correct the cell"]);
     }
 }
 
@@ -135,9 +141,9 @@ fn empty_foreign_and_absent_files_are_told_apart() {
     place.write("t", "");
     refuses(&place, &["error: t: ", "hint: "]);
     place.write("t", "name,age\nkim,7\n");
-    refuses(&place, &["error: t: not a trace", "hint: known are"]);
+    refuses(&place, &["error: t: not a trace", "hint: supported are"]);
     place.write("t", [0x7f, b'E', b'L', b'F', 0, 0xff, 0xfe, 1, 2, 3]);
-    refuses(&place, &["error: t: not a trace", "hint: known are"]);
+    refuses(&place, &["error: t: not a trace", "hint: supported are"]);
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_shadow_is_recorded_and_never_obeyed() {
     for (without, with) in alone.iter().zip(&beside).skip(1) {
         let mut same = with.clone();
         if let Some(call) = same.get_mut("call") {
-            assert!(call["shadow"].is_array(), "the shadow's decision is missing: {call}");
+            assert!(call["shadow"].is_object(), "the shadow's decision is missing: {call}");
             differs += usize::from(call["shadow"] != call["wanted"]);
             call["shadow"] = without["call"]["shadow"].clone();
         }

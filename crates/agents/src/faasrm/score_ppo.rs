@@ -19,12 +19,12 @@ use windfall_core::Seed;
 use windfall_core::statistics::{mean, population_deviation};
 use windfall_rl::algorithms::ppo::epochs::{Epochs, Order, Sums};
 use windfall_rl::algorithms::ppo::surrogate::Surrogate;
-use windfall_rl::algorithms::ppo::value_loss::ValueLoss;
-use windfall_rl::categorical::Choice;
+use windfall_rl::categorical::{Choice, ObjectiveWeights};
 use windfall_rl::checkpoint::{Checkpoint, CheckpointError};
 use windfall_rl::net::{Adam, AdamSettings, Initial, Mlp};
 use windfall_rl::parallel::Workers;
 use windfall_rl::random::Draw;
+use windfall_rl::value_loss::ValueLoss;
 
 use super::candidates::{Candidates, ROWS};
 use super::score_agent::{ScoreAgent, shape};
@@ -310,7 +310,8 @@ impl ScorePpo {
             let log_ratio = choice.log_probabilities()[*action] - log_probability;
             let surrogate = Surrogate::new(log_ratio, advantages[place], clip);
             let by_log = surrogate.by_log_probability;
-            choice.write_gradient(*action, (by_log, -weight), &mut delta);
+            let weights = ObjectiveWeights { by_log, by_entropy: -weight };
+            choice.write_gradient(*action, weights, &mut delta);
             let allowed = (0..ROWS).filter(|row| seen.allows(*row));
             allowed.enumerate().for_each(|(row, at)| room.output_delta(start + row)[0] = delta[at]);
             sums.policy_loss -= f64::from(surrogate.gain);

@@ -191,8 +191,8 @@ impl FaasrmSizing {
         let seen = Candidates {
             shared: [
                 log_scaled(self.in_flight as f64 + call.waiting as f64),
-                log_scaled(call.free_in_cluster.0),
-                log_scaled(call.free_in_cluster.1),
+                log_scaled(call.free_in_cluster.cores),
+                log_scaled(call.free_in_cluster.mib),
                 log_scaled(function.gaps.get()),
                 log_scaled(rate),
                 share(function.cpu_peak.get(), user_cpu),
@@ -279,6 +279,13 @@ impl CallPolicy for FaasrmSizing {
         let (c, m) = Candidates::levels(place);
         let grant = Allocation::new(cpu[c].max(1), memory[m].max(1)).min(call.ceiling);
         Ok(CallDecision::exactly(grant, "the highest score"))
+    }
+
+    fn lost(&mut self, call: CallId) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Pick::Draw(learning) = &mut self.pick {
+            learning.pending.remove(&call);
+        }
     }
 
     fn learn(&mut self, outcome: &CallOutcome) {

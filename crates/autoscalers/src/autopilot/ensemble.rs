@@ -1,4 +1,4 @@
-//! Autopilot's second recommender (EuroSys 2020, section 3.2.3): many tiny models, each an argmin, and an
+//! Autopilot's second recommender (EuroSys 2020, section 3.2.3): many small models, each an argmin, and an
 //! argmin over them.
 //!
 //! ```text
@@ -8,39 +8,48 @@
 //!    L'_m = argmin  w_o o(L) + w_u u(L) + w_ΔL [L changed]      L_m = L'_m + M_m
 //!
 //!  all models: c_m = d (w_o · above L_m + w_u · below L_m + w_ΔL [L_m changed]) + (1 - d) c_m
-//!  answer: the L_m of  argmin  c_m + w_Δm [model changed] + w_ΔL [limit changed]
+//!  result: the L_m of  argmin  c_m + w_Δm [model changed] + w_ΔL [limit changed]
 //! ```
 //!
 //! Ten samples, nine at 1 and one at 4; limits 1, 2, 4, 8; w_o = 4, w_u = 1, d_m = 1. L = 1: one above, none
 //! below, cost 4. L = 2: one above, nine below, 13. L = 4: none above, nine below, 9. L = 8: 10. The model
-//! takes 1. With w_o = 10 it is L = 4: 9 against 10. Once the usage is known every limit's cost is, so this
-//! learns without exploring.
+//! chooses 1. With w_o = 10 it is L = 4: 9 against 10. The usage determines the cost of every limit, so this
+//! learns without exploration.
 
 use super::ladder::Ladder;
 
-/// Knobs of the ensemble; the first five are the paper's hyper-parameters.
+/// Settings of the ensemble; the first five are the paper's hyper-parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnsembleSettings {
-    /// d: how fast the models' own costs are forgotten.
+    /// d: decay of the models' own costs.
     pub decay: f64,
     /// w_o: price of a sample above the limit.
     pub overrun: f64,
     /// w_u: price of a sample below it.
     pub underrun: f64,
-    /// w_ΔL: price of another limit.
+    /// w_ΔL: price of changing the limit.
     pub limit_change: f64,
-    /// w_Δm: price of another model.
+    /// w_Δm: price of changing the model.
     pub model_change: f64,
-    /// (d_m, M_m) of each model; the margin as a share of the limit.
-    pub models: Vec<(f64, f64)>,
+    /// The models to choose from.
+    pub models: Vec<ModelSettings>,
+}
+
+/// Knobs of one model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelSettings {
+    /// d_m: weight of the newest window.
+    pub decay: f64,
+    /// M_m: margin as a share of the limit.
+    pub margin: f64,
 }
 
 impl Default for EnsembleSettings {
-    /// The paper tunes these on traces and keeps the outcome to itself; these are ours.
+    /// The paper tunes these on traces but does not publish the values; these are our own.
     fn default() -> Self {
         let decays = [0.02, 0.1, 0.5];
         let margins = [0.0, 0.1, 0.25];
-        let model = |decay: f64| margins.map(|margin| (decay, margin));
+        let model = |decay: f64| margins.map(|margin| ModelSettings { decay, margin });
         Self {
             decay: 0.1,
             overrun: 50.0,
@@ -75,12 +84,12 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// One that has seen nothing.
+    /// Creates an ensemble without history.
     pub fn new(settings: EnsembleSettings, ladder: Ladder) -> Self {
         let zeros = vec![0.0; ladder.limits().len()];
-        let model = |(decay, margin): &(f64, f64)| Model {
-            decay: *decay,
-            margin: *margin,
+        let model = |&ModelSettings { decay, margin }: &ModelSettings| Model {
+            decay,
+            margin,
             above: zeros.clone(),
             below: zeros.clone(),
             rung: None,
@@ -90,8 +99,8 @@ impl Ensemble {
         Self { models: settings.models.iter().map(model).collect(), settings, ladder, chosen: None }
     }
 
-    /// Takes in the samples of one window and gives the limit from there on; nothing until there was a
-    /// sample. Samples that are no numbers are dropped.
+    /// Adds the samples of one window and returns the new limit; `None` until there was a sample. Samples that
+    /// are not finite are dropped.
     pub fn observe(&mut self, samples: &[f64]) -> Option<f64> {
         let mut sorted: Vec<f64> =
             samples.iter().copied().filter(|it| it.is_finite() && *it >= 0.0).collect();
@@ -117,7 +126,7 @@ impl Ensemble {
         Some(limit)
     }
 
-    /// Which model spoke last, by its place in the settings.
+    /// Index in the settings of the model that was chosen last.
     pub fn chosen_model(&self) -> Option<usize> {
         self.chosen.map(|(place, _)| place)
     }
@@ -126,7 +135,7 @@ impl Ensemble {
 impl Model {
     fn learn(&mut self, sorted: &[f64], ladder: &Ladder, settings: &EnsembleSettings) {
         for (rung, limit) in ladder.limits().iter().enumerate() {
-            let (above, below) = counts(sorted, *limit);
+            let Counts { above, below } = Counts::of(sorted, *limit);
             self.above[rung] = (1.0 - self.decay) * self.above[rung] + self.decay * above;
             self.below[rung] = (1.0 - self.decay) * self.below[rung] + self.decay * below;
         }
@@ -140,7 +149,7 @@ impl Model {
         let rung = least(priced).unwrap_or(0);
         let limit = ladder.limit(rung) * (1.0 + self.margin);
         let is_change = self.rung.is_some() && limit != self.limit;
-        let (above, below) = counts(sorted, limit);
+        let Counts { above, below } = Counts::of(sorted, limit);
         let now = settings.overrun * above
             + settings.underrun * below
             + if is_change { settings.limit_change } else { 0.0 };
@@ -150,14 +159,21 @@ impl Model {
     }
 }
 
-/// How many of the sorted samples lie above and below `limit`.
-fn counts(sorted: &[f64], limit: f64) -> (f64, f64) {
-    let below = sorted.partition_point(|sample| *sample < limit);
-    let not_above = sorted.partition_point(|sample| *sample <= limit);
-    ((sorted.len() - not_above) as f64, below as f64)
+/// How many samples lie on either side of a limit.
+struct Counts {
+    above: f64,
+    below: f64,
 }
 
-/// The place of the least price, the first among equals.
+impl Counts {
+    fn of(sorted: &[f64], limit: f64) -> Self {
+        let below = sorted.partition_point(|sample| *sample < limit);
+        let not_above = sorted.partition_point(|sample| *sample <= limit);
+        Self { above: (sorted.len() - not_above) as f64, below: below as f64 }
+    }
+}
+
+/// Index of the lowest price, the first one among ties.
 fn least(priced: impl Iterator<Item = (usize, f64)>) -> Option<usize> {
     priced.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(place, _)| place)
 }
@@ -168,9 +184,11 @@ mod tests {
 
     const SAMPLES: [f64; 10] = [1.0, 1.0, 1.0, 1.0, 4.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
+    /// Models as (decay, margin).
     fn ensemble(overrun: f64, models: &[(f64, f64)]) -> Ensemble {
-        let settings =
-            EnsembleSettings { overrun, models: models.to_vec(), ..EnsembleSettings::default() };
+        let models =
+            models.iter().map(|&(decay, margin)| ModelSettings { decay, margin }).collect();
+        let settings = EnsembleSettings { overrun, models, ..EnsembleSettings::default() };
         Ensemble::new(settings, Ladder::new(1.0, 2.0, 4))
     }
 
@@ -182,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_model_is_left_when_it_has_been_wrong_for_long() {
+    fn a_slow_model_is_replaced_after_being_wrong_for_long() {
         let mut ensemble = ensemble(10.0, &[(0.01, 0.0), (1.0, 0.0)]);
         for _ in 0..20 {
             ensemble.observe(&[1.0]);
@@ -195,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn without_samples_the_last_limit_stands() {
+    fn without_samples_the_last_limit_is_kept() {
         let mut ensemble = ensemble(10.0, &[(1.0, 0.0)]);
         assert_eq!(ensemble.observe(&[]), None);
         ensemble.observe(&[2.0]);

@@ -1,4 +1,4 @@
-//! Autopilot's window recommender (EuroSys 2020, section 3.2.2): statistics of the past, decayed.
+//! Autopilot's window recommender (EuroSys 2020, section 3.2.2): decayed statistics of past usage.
 //!
 //! ```text
 //!  five minutes of 1 s samples ─► histogram s ─► weight 2^(-age / half-life), 12 h CPU, 48 h memory
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use super::ladder::Ladder;
 
-/// What is taken from the past.
+/// Statistic of past usage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
     /// The mean: CPU of batch jobs.
@@ -27,25 +27,30 @@ pub enum Statistic {
     /// The largest peak: memory of jobs that must not run out.
     Maximum,
     /// The larger of a percentile and a share of the largest peak: memory of the rest.
-    PercentileOrShareOfMaximum(f64, f64),
+    PercentileOrShareOfMaximum {
+        /// Which percentile, as a share.
+        percentile: f64,
+        /// Which share of the largest peak.
+        of_maximum: f64,
+    },
 }
 
-/// Knobs of the window recommender.
+/// Settings of the window recommender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowSettings {
-    /// What is taken from the past.
+    /// Statistic of past usage.
     pub statistic: Statistic,
-    /// How long until a sample counts half.
+    /// Half-life of the weight of a sample.
     pub half_life_seconds: f64,
-    /// How long peaks are remembered.
+    /// How long peaks are kept.
     pub history_seconds: i64,
     /// Margin on small limits.
     pub margin_small: f64,
     /// Margin on limits from `large` on.
     pub margin_large: f64,
-    /// Where a limit begins to be large.
+    /// Threshold from which a limit counts as large.
     pub large: f64,
-    /// The recommendation is the maximum of this much past.
+    /// The recommendation is the maximum over this time.
     pub hold_seconds: i64,
 }
 
@@ -74,7 +79,7 @@ impl WindowSettings {
     }
 }
 
-/// The recommender of one resource of one job. Times are seconds from any beginning.
+/// The recommender of one resource of one job. Times are seconds from an arbitrary origin.
 #[derive(Clone, Debug)]
 pub struct WindowRecommender {
     settings: WindowSettings,
@@ -88,7 +93,7 @@ pub struct WindowRecommender {
 }
 
 impl WindowRecommender {
-    /// One that has seen nothing.
+    /// Creates a recommender without history.
     pub fn new(settings: WindowSettings, ladder: Ladder) -> Self {
         Self {
             settings,
@@ -102,19 +107,19 @@ impl WindowRecommender {
         }
     }
 
-    /// Takes in the samples of a window that ended at `at` and gives the limit from there on; nothing
-    /// until there was a sample. Samples that are no numbers are dropped.
+    /// Adds the samples of a window that ended at `at` and returns the new limit; `None` until there was a sample.
+    /// Samples that are not finite are dropped.
     pub fn observe(&mut self, at: i64, samples: &[f64]) -> Option<f64> {
         let usable: Vec<f64> =
             samples.iter().copied().filter(|it| it.is_finite() && *it >= 0.0).collect();
         if !usable.is_empty() {
-            self.take_in(at, &usable);
+            self.add(at, &usable);
         }
         let fresh = self.fresh()?;
         slide_maximum(&mut self.recent, at, fresh, self.settings.hold_seconds)
     }
 
-    fn take_in(&mut self, at: i64, samples: &[f64]) {
+    fn add(&mut self, at: i64, samples: &[f64]) {
         let age = self.at.map_or(0, |last| (at - last).max(0));
         let decay = (-(age as f64) / self.settings.half_life_seconds).exp2();
         self.load.iter_mut().for_each(|load| *load *= decay);
@@ -137,8 +142,8 @@ impl WindowRecommender {
             Statistic::Average => self.weighted_sum / self.weight,
             Statistic::Percentile(share) => self.percentile(share),
             Statistic::Maximum => maximum,
-            Statistic::PercentileOrShareOfMaximum(share, of_maximum) => {
-                self.percentile(share).max(of_maximum * maximum)
+            Statistic::PercentileOrShareOfMaximum { percentile, of_maximum } => {
+                self.percentile(percentile).max(of_maximum * maximum)
             }
         };
         let is_large = base >= self.settings.large;
@@ -146,7 +151,7 @@ impl WindowRecommender {
         Some(base * (1.0 + margin))
     }
 
-    /// The limit below which `share` of the load ran.
+    /// The limit that covers `share` of the load.
     fn percentile(&self, share: f64) -> f64 {
         let wanted = share * self.load.iter().sum::<f64>();
         let mut sum = 0.0;
@@ -158,7 +163,7 @@ impl WindowRecommender {
     }
 }
 
-/// Notes `value` at `at` and gives the largest of the last `span` seconds.
+/// Records `value` at `at` and returns the maximum of the last `span` seconds.
 fn slide_maximum(past: &mut VecDeque<(i64, f64)>, at: i64, value: f64, span: i64) -> Option<f64> {
     while past.back().is_some_and(|(_, smaller)| *smaller <= value) {
         past.pop_back();
@@ -195,12 +200,12 @@ mod tests {
     fn the_other_statistics() {
         assert!(near(recommender(Statistic::Average).observe(0, &BURSTY), 1.8 * 1.15));
         assert!(near(recommender(Statistic::Maximum).observe(0, &BURSTY), 9.9));
-        let either = Statistic::PercentileOrShareOfMaximum(0.4, 0.5);
+        let either = Statistic::PercentileOrShareOfMaximum { percentile: 0.4, of_maximum: 0.5 };
         assert!(near(recommender(either).observe(0, &BURSTY), 4.5 * 1.1));
     }
 
     #[test]
-    fn old_load_fades_and_the_last_hour_is_held() {
+    fn old_load_decays_and_the_last_hour_is_held() {
         let mut recommender = recommender(Statistic::Average);
         assert!(near(recommender.observe(0, &[8.0]), 8.8));
         // One half-life later the old mean counts half: (8 · 0.5 + 2) / 1.5 = 4.

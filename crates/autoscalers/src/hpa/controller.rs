@@ -3,45 +3,45 @@
 //! ```text
 //!  1 remember the first count ─ 2 bounds gate ─ 3 metrics ─ 4 combine ─ 5 stabilise ─ 6 limit ─ 7 write
 //!                                 │ outside: write the bound, skip the rest
-//!                                 │ 0: switched off, unless it was us who scaled to zero
+//!                                 │ 0: disabled, unless this controller scaled to zero
 //! ```
 //!
-//! Current 4, proposals 6 and 3: the largest wins, 6. Were the 6 unreadable, the 3 would be a scale-down
-//! with something unknown, and the sync would fail instead.
+//! Current 4, proposals 6 and 3: the largest wins, 6. If the metric behind the 6 were unreadable, the 3 would be a
+//! scale-down with an unknown metric, and the sync would fail instead.
 
 use std::collections::BTreeMap;
 
 use super::pods::{Measured, Pod};
-use super::proposals::{MetricOutcome, Question};
+use super::proposals::{Evaluation, MetricOutcome};
 use super::rates::{Events, plain_up_limit};
 use super::spec::{Behavior, ControllerSettings, Spec};
 use super::stabilisation::Recommendations;
 
-/// What a sync sees.
+/// Input of a sync.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// When, in milliseconds from any beginning.
+    /// Current time, in milliseconds from an arbitrary origin.
     pub now_ms: i64,
     /// `spec.replicas` of the target.
     pub replicas: i32,
     /// `status.replicas` of the target.
     pub status_replicas: i32,
-    /// The pods that the target's selector finds.
+    /// The pods matched by the target's selector.
     pub pods: Vec<Pod>,
     /// Measurements of pods that are no longer listed.
     pub orphans: Vec<(String, Measured)>,
-    /// Object metrics in thousandths; nothing if the API failed.
+    /// Object metrics in thousandths; `None` if the API failed.
     pub object: BTreeMap<String, Option<i64>>,
-    /// Series of external metrics in thousandths; nothing if the API failed.
+    /// Series of external metrics in thousandths; `None` if the API failed.
     pub external: BTreeMap<String, Option<Vec<i64>>>,
 }
 
-/// What a sync does and says.
+/// Result of a sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Synced {
     /// `spec.replicas` afterwards.
     pub desired: i32,
-    /// Whether it was written.
+    /// Whether a new count was written.
     pub is_rescaled: bool,
     /// Whether no count could be computed.
     pub is_failed: bool,
@@ -51,20 +51,20 @@ pub struct Synced {
     pub able_to_scale: &'static str,
     /// Reason of the condition ScalingActive, if set.
     pub scaling_active: Option<&'static str>,
-    /// What the limits did, if they were asked.
+    /// Effect of the limits, if they were applied.
     pub normalised: Option<Normalised>,
-    /// What came of each metric, if they were asked.
+    /// Outcome of each metric, if they were read.
     pub metrics: Option<Vec<MetricOutcome>>,
 }
 
-/// A wish on its way through the limits.
+/// The desired count after each of the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Normalised {
     /// The largest valid proposal.
     pub metrics_desired: i32,
     /// After stabilisation.
     pub stabilized: i32,
-    /// The rate limit in force; nothing with behavior if nothing would change.
+    /// The rate limit in force; `None` with behavior if the count would not change.
     pub rate_limit: Option<i32>,
     /// After rate limit and bounds.
     pub limited: i32,
@@ -73,7 +73,7 @@ pub struct Normalised {
     able_to_scale: &'static str,
 }
 
-/// The controller's memory of one HorizontalPodAutoscaler.
+/// The controller's state for one HorizontalPodAutoscaler.
 #[derive(Clone, Debug)]
 pub struct Controller {
     settings: ControllerSettings,
@@ -83,14 +83,14 @@ pub struct Controller {
     is_scaled_to_zero: bool,
 }
 
-/// The metrics' common answer.
-struct Wish {
+/// The largest proposal of all metrics, with the title of its metric.
+struct LargestProposal {
     replicas: i32,
     title: String,
 }
 
 impl Controller {
-    /// A controller that has seen nothing. Without metrics, CPU at 80 % is watched.
+    /// Creates a controller without history. Without metrics, it uses CPU at 80 %.
     pub fn new(settings: ControllerSettings, mut spec: Spec) -> Self {
         if spec.metrics.is_empty() {
             spec.metrics = Spec::default_metrics();
@@ -104,12 +104,12 @@ impl Controller {
         }
     }
 
-    /// What it was told.
+    /// Its spec, after defaulting.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// One sync.
+    /// Runs one sync.
     pub fn sync(&mut self, seen: &Seen) -> Synced {
         let current = seen.replicas;
         self.recommendations.begin(seen.now_ms, current);
@@ -126,18 +126,18 @@ impl Controller {
             let reason = "Current number of replicas below Spec.MinReplicas";
             return self.write(seen, self.spec.min_replicas, reason.to_owned(), kept);
         }
-        let question = Question::new(seen, &self.settings, &self.spec);
+        let evaluation = Evaluation::new(seen, &self.settings, &self.spec);
         let outcomes: Vec<MetricOutcome> =
-            self.spec.metrics.iter().map(|metric| question.ask(metric)).collect();
+            self.spec.metrics.iter().map(|metric| evaluation.propose(metric)).collect();
         let combined = self.combine(&outcomes, current);
-        let asked = Synced { metrics: Some(outcomes), ..kept };
+        let evaluated = Synced { metrics: Some(outcomes), ..kept };
         match combined {
-            Err(failure) => Synced { is_failed: true, scaling_active: Some(failure), ..asked },
-            Ok(wish) => self.carry_out(seen, &wish, asked),
+            Err(failure) => Synced { is_failed: true, scaling_active: Some(failure), ..evaluated },
+            Ok(largest) => self.apply(seen, &largest, evaluated),
         }
     }
 
-    /// At zero a wish is only computed if we scaled there, and something can be known without pods.
+    /// At zero, a count is only computed if this controller scaled there and some metric can be read without pods.
     fn may_leave_zero(&self) -> bool {
         self.settings.scale_to_zero_enabled
             && self.is_scaled_to_zero
@@ -148,34 +148,38 @@ impl Controller {
         self.spec.metrics.iter().any(|metric| metric.source.is_object_or_external())
     }
 
-    /// The largest valid proposal; or why there is none, if nothing is valid or pods would be taken away
-    /// with something unknown.
-    fn combine(&self, outcomes: &[MetricOutcome], current: i32) -> Result<Wish, &'static str> {
-        let mut wish = Wish { replicas: 0, title: String::new() };
+    /// Returns the largest valid proposal. Fails if no proposal is valid, or if the count would drop while a metric is
+    /// unreadable.
+    fn combine(
+        &self,
+        outcomes: &[MetricOutcome],
+        current: i32,
+    ) -> Result<LargestProposal, &'static str> {
+        let mut largest = LargestProposal { replicas: 0, title: String::new() };
         let mut failures = Vec::new();
         for (metric, outcome) in self.spec.metrics.iter().zip(outcomes) {
             let Some(proposal) = outcome.proposal else {
                 failures.push(metric.source.failure());
                 continue;
             };
-            if wish.replicas == 0 || proposal > wish.replicas {
-                wish = Wish { replicas: proposal, title: metric.title() };
+            if largest.replicas == 0 || proposal > largest.replicas {
+                largest = LargestProposal { replicas: proposal, title: metric.title() };
             }
         }
         match failures.first() {
-            Some(first) if failures.len() == outcomes.len() || wish.replicas < current => {
+            Some(first) if failures.len() == outcomes.len() || largest.replicas < current => {
                 Err(*first)
             }
-            _ => Ok(wish),
+            _ => Ok(largest),
         }
     }
 
-    fn carry_out(&mut self, seen: &Seen, wish: &Wish, asked: Synced) -> Synced {
+    fn apply(&mut self, seen: &Seen, largest: &LargestProposal, evaluated: Synced) -> Synced {
         let (current, min) = (seen.replicas, self.spec.min_replicas);
-        let desired = wish.replicas.max(0);
+        let desired = largest.replicas.max(0);
         let mut reason = String::new();
         if desired > current {
-            reason = format!("{} above target", wish.title);
+            reason = format!("{} above target", largest.title);
         } else if desired < current {
             "All metrics below target".clone_into(&mut reason);
         }
@@ -191,12 +195,12 @@ impl Controller {
             scaling_active: Some("ValidMetricFound"),
             able_to_scale: normalised.able_to_scale,
             normalised: Some(normalised),
-            ..asked
+            ..evaluated
         };
         if result == current { synced } else { self.write(seen, result, reason, synced) }
     }
 
-    /// Writes the count and remembers the change.
+    /// Writes the count and records the change.
     fn write(&mut self, seen: &Seen, desired: i32, reason: String, synced: Synced) -> Synced {
         let before = seen.replicas;
         if let Some(behavior) = &self.spec.behavior {
@@ -216,16 +220,16 @@ impl Controller {
         }
     }
 
-    fn normalise(&mut self, now_ms: i64, current: i32, wish: i32) -> Normalised {
+    fn normalise(&mut self, now_ms: i64, current: i32, desired: i32) -> Normalised {
         match self.spec.behavior.clone() {
-            Some(behavior) => self.with_behavior(now_ms, current, wish, &behavior),
-            None => self.without_behavior(now_ms, current, wish),
+            Some(behavior) => self.with_behavior(now_ms, current, desired, &behavior),
+            None => self.without_behavior(now_ms, current, desired),
         }
     }
 
-    fn without_behavior(&mut self, now_ms: i64, current: i32, wish: i32) -> Normalised {
+    fn without_behavior(&mut self, now_ms: i64, current: i32, desired: i32) -> Normalised {
         let Spec { min_replicas: min, max_replicas: max, .. } = self.spec;
-        let stabilized = self.recommendations.without_behavior(now_ms, wish, &self.settings);
+        let stabilized = self.recommendations.without_behavior(now_ms, desired, &self.settings);
         let limit = plain_up_limit(current);
         let (limited, scaling_limited) = if stabilized < min {
             (min, "TooFewReplicas")
@@ -234,9 +238,9 @@ impl Controller {
         } else {
             (stabilized, "DesiredWithinRange")
         };
-        let is_held = stabilized != wish;
+        let is_held = stabilized != desired;
         Normalised {
-            metrics_desired: wish,
+            metrics_desired: desired,
             stabilized,
             rate_limit: Some(limit),
             limited,
@@ -249,19 +253,19 @@ impl Controller {
         &mut self,
         now_ms: i64,
         current: i32,
-        wish: i32,
+        desired: i32,
         behavior: &Behavior,
     ) -> Normalised {
         let Spec { min_replicas: min, max_replicas: max, .. } = self.spec;
         let stabilized =
-            self.recommendations.with_behavior(now_ms, current, wish, behavior, &self.settings);
-        let able_to_scale = match stabilized == wish {
+            self.recommendations.with_behavior(now_ms, current, desired, behavior, &self.settings);
+        let able_to_scale = match stabilized == desired {
             true => "ReadyForNewScale",
-            false if wish >= current => "ScaleUpStabilized",
+            false if desired >= current => "ScaleUpStabilized",
             false => "ScaleDownStabilized",
         };
         let mut normalised = Normalised {
-            metrics_desired: wish,
+            metrics_desired: desired,
             stabilized,
             rate_limit: None,
             limited: stabilized,

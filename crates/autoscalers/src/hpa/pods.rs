@@ -1,4 +1,4 @@
-//! Pods as the controller sees them, and the groups it puts them into for one metric.
+//! Pods as the controller sees them, and their groups for one metric.
 //!
 //! ```text
 //!  deleted or Failed ───────────────────────────────► ignored   sample dropped
@@ -11,8 +11,8 @@
 //!  all others ──────────────────────────────────────► ready
 //! ```
 //!
-//! A pod started at 0 s and ready at 40 s, window 30 s, initialization period 300 s: its sample of 69 s
-//! reaches back to before it was ready, and the pod counts as unready; with its sample of 70 s it is ready.
+//! A pod started at 0 s and ready at 40 s, window 30 s, initialization period 300 s: its sample at 69 s covers
+//! time before it was ready, so the pod counts as unready; with its sample at 70 s it is ready.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ use super::spec::{ControllerSettings, Resource, Source};
 pub enum Phase {
     /// Not all containers have been started.
     Pending,
-    /// The usual.
+    /// At least one container is running.
     #[default]
     Running,
-    /// All containers ended well.
+    /// All containers terminated successfully.
     Succeeded,
-    /// All containers ended, one of them badly.
+    /// All containers terminated, at least one with a failure.
     Failed,
 }
 
@@ -39,7 +39,7 @@ pub enum Ready {
     True,
     /// `False`.
     False,
-    /// `Unknown`: the node is silent. It does not count as `False`.
+    /// `Unknown`: the node does not report. It does not count as `False`.
     Unknown,
 }
 
@@ -63,7 +63,7 @@ impl Container {
     }
 }
 
-/// What one container used.
+/// Usage of one container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerUsage {
     /// Its name.
@@ -94,7 +94,7 @@ pub struct Usage {
     pub containers: Vec<ContainerUsage>,
 }
 
-/// What was measured of one pod, whether or not the pod is still listed.
+/// Measurements of one pod, whether or not the pod is still listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// The entry of the resource metrics API.
@@ -118,7 +118,7 @@ pub struct Pod {
     pub started_at_ms: Option<i64>,
     /// Its containers.
     pub containers: Vec<Container>,
-    /// What was measured of it.
+    /// Its measurements.
     pub measured: Measured,
 }
 
@@ -133,7 +133,7 @@ pub struct Sample {
     pub window_ms: i64,
 }
 
-/// How many pods are in which group.
+/// Number of pods in each group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounts {
     /// Counted with their samples.
@@ -142,11 +142,11 @@ pub struct GroupCounts {
     pub unready: usize,
     /// Without a sample.
     pub missing: usize,
-    /// On their way out.
+    /// Being deleted or failed.
     pub ignored: usize,
 }
 
-/// Samples of a pod metric by pod, and the pods in groups.
+/// Samples of a pod metric by pod, and the grouped pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grouped<'a> {
     pub(super) samples: BTreeMap<&'a str, Sample>,
@@ -155,7 +155,7 @@ pub(super) struct Grouped<'a> {
     pub(super) counts: GroupCounts,
 }
 
-/// The sample of a metric, if what was measured has one. The outer nothing: there is no entry at all.
+/// The sample of a metric in the measurements of a pod. The outer `None` means that there is no entry at all.
 fn sample(measured: &Measured, source: &Source) -> Option<Option<Sample>> {
     let (resource, container) = match source {
         Source::Resource(resource) => (*resource, None),
@@ -176,7 +176,7 @@ fn sample(measured: &Measured, source: &Source) -> Option<Option<Sample>> {
     Some(value.map(|value_m| Sample { value_m, at_ms, window_ms }))
 }
 
-/// Reads a pod metric and groups the pods; nothing if the API has no entry at all.
+/// Reads a pod metric and groups the pods; `None` if the API has no entry at all.
 pub(super) fn group<'a>(
     pods: &'a [Pod],
     orphans: &'a [(String, Measured)],
@@ -233,7 +233,7 @@ impl<'a> Grouped<'a> {
     }
 }
 
-/// Whether a pod's CPU says more about its start than about its load.
+/// Whether a pod's CPU usage may still be dominated by its start.
 fn is_too_young(pod: &Pod, sample: Sample, settings: &ControllerSettings, now_ms: i64) -> bool {
     let (Some((ready, changed_at)), Some(started_at)) = (pod.ready, pod.started_at_ms) else {
         return true;
@@ -241,12 +241,12 @@ fn is_too_young(pod: &Pod, sample: Sample, settings: &ControllerSettings, now_ms
     if started_at.saturating_add(settings.cpu_initialization_period_ms) > now_ms {
         return ready == Ready::False || sample.at_ms < changed_at.saturating_add(sample.window_ms);
     }
-    // It was never ready if its condition has not changed since shortly after the start.
+    // The pod was never ready if its condition has not changed since shortly after the start.
     let delay = settings.initial_readiness_delay_ms;
     ready == Ready::False && started_at.saturating_add(delay) > changed_at
 }
 
-/// Requests of every listed pod, ignored ones too; nothing if one is not set.
+/// Requests of every listed pod, including ignored ones; `None` if one is not set.
 pub(super) fn requests<'a>(pods: &'a [Pod], source: &Source) -> Option<BTreeMap<&'a str, i64>> {
     let (resource, container) = match source {
         Source::Resource(resource) => (*resource, None),

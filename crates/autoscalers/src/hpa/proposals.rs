@@ -1,11 +1,11 @@
-//! From one metric to a proposed number of replicas.
+//! Computes the proposed number of replicas of one metric.
 //!
 //! ```text
 //!  ratio = usage / target ─► nothing missing, no unready pod that matters?
 //!           │ yes: within tolerance ─► keep          else ceil(ratio · ready pods)
 //!           │ no:  fill in (missing: 100 % of the request going down, 0 going up; unready: 0 going up)
 //!           └────► new ratio within tolerance, or on the other side of 1 ─► keep
-//!                  else ceil(new ratio · all samples), unless that points the other way
+//!                  else ceil(new ratio · all samples), unless that changes the count in the other direction
 //! ```
 //!
 //! Three pods at 90 % of a target of 50 %: ratio 1.8, ceil(1.8 · 3) = 6. One of the three without a
@@ -19,10 +19,10 @@ use super::pods::{GroupCounts, Grouped, Phase, Ready, Sample, group, requests};
 use super::spec::{ControllerSettings, MetricSpec, MetricTarget, Source, Spec};
 use crate::go_numbers::{int32, int64};
 
-/// What came of one metric.
+/// Outcome of one metric.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricOutcome {
-    /// The proposal; nothing if the metric could not be read.
+    /// The proposal; `None` if the metric could not be read.
     pub proposal: Option<i32>,
     /// Reported utilisation, percent of the request.
     pub utilization_percent: Option<i32>,
@@ -30,11 +30,11 @@ pub struct MetricOutcome {
     pub average_m: Option<i64>,
     /// Reported value, in thousandths.
     pub value_m: Option<i64>,
-    /// The pods in groups, for pod metrics of which the API had at least one entry.
+    /// The grouped pods, for pod metrics with at least one entry in the API.
     pub pod_groups: Option<GroupCounts>,
 }
 
-/// How far a ratio may be from 1.
+/// Allowed distance of a ratio from 1, per direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tolerances {
     down: f64,
@@ -47,14 +47,14 @@ impl Tolerances {
     }
 }
 
-/// A question to one metric.
-pub(super) struct Question<'a> {
+/// Inputs for the evaluation of metrics in one sync.
+pub(super) struct Evaluation<'a> {
     seen: &'a Seen,
     settings: &'a ControllerSettings,
     tolerances: Tolerances,
 }
 
-impl<'a> Question<'a> {
+impl<'a> Evaluation<'a> {
     pub(super) fn new(seen: &'a Seen, settings: &'a ControllerSettings, spec: &Spec) -> Self {
         let behavior = spec.behavior.as_ref();
         let own = |tolerance: Option<f64>| tolerance.unwrap_or(settings.tolerance);
@@ -65,8 +65,8 @@ impl<'a> Question<'a> {
         Self { seen, settings, tolerances }
     }
 
-    /// Asks one metric.
-    pub(super) fn ask(&self, metric: &MetricSpec) -> MetricOutcome {
+    /// Evaluates one metric.
+    pub(super) fn propose(&self, metric: &MetricSpec) -> MetricOutcome {
         match (&metric.source, metric.target) {
             (Source::Object { metric: name, .. }, target) => {
                 let usage = self.seen.object.get(name).copied().flatten();
@@ -176,7 +176,7 @@ impl<'a> Question<'a> {
         if self.seen.pods.is_empty() {
             return None;
         }
-        // Terminating pods count here, other than in the groups.
+        // Terminating pods count here, unlike in the groups.
         let ready = self.seen.pods.iter().filter(|pod| {
             pod.phase == Phase::Running && pod.ready.is_some_and(|(ready, _)| ready == Ready::True)
         });
@@ -195,14 +195,14 @@ impl<'a> Question<'a> {
     }
 }
 
-/// The sum of an external metric's series, capped; nothing without series.
+/// Sum of an external metric's series, capped; `None` without series.
 fn total(series: &[i64], target: MetricTarget) -> Option<i64> {
     if series.is_empty() {
         return None;
     }
     let mut sum = 0_i64;
     for value in series {
-        // The two kinds of target notice an overflow in different ways upstream.
+        // Upstream detects an overflow differently for the two kinds of target.
         let is_over = match target {
             MetricTarget::Average(_) => sum.wrapping_add(*value) < 0,
             MetricTarget::Value(_) | MetricTarget::Utilization(_) => {
@@ -217,7 +217,7 @@ fn total(series: &[i64], target: MetricTarget) -> Option<i64> {
     Some(sum)
 }
 
-/// What samples are held against.
+/// What samples are compared with.
 enum Measure<'a> {
     Utilization { percent: i32, requests: BTreeMap<&'a str, i64> },
     Average(i64),
@@ -230,7 +230,7 @@ struct Reading {
 }
 
 impl Measure<'_> {
-    /// What a missing pod is assumed to use when pods would be taken away.
+    /// Assumed usage of a missing pod when scaling down.
     fn busy(&self, pod: &str) -> i64 {
         match self {
             Self::Utilization { percent, requests } => {
@@ -245,7 +245,7 @@ impl Measure<'_> {
         let (mut used, mut requested, mut count) = (0_i64, 0_i64, 0_i64);
         for (pod, sample) in samples {
             if let Self::Utilization { requests, .. } = self {
-                // Samples of pods that are no longer listed have nothing to be held against.
+                // Samples of pods that are no longer listed have no request to compare with.
                 let Some(request) = requests.get(pod) else { continue };
                 requested = requested.wrapping_add(*request);
             }

@@ -1,9 +1,9 @@
-//! How fast the count may change.
+//! Limits on how fast the count may change.
 //!
 //! ```text
-//!  at the beginning of the period: start = current - added + removed within it
+//!  at the start of the period: start = current - added + removed within it
 //!  up:   Pods start + v        Percent ceil(start · (1 + v/100))
-//!  down: Pods start - v        Percent start · (1 - v/100), cut off
+//!  down: Pods start - v        Percent start · (1 - v/100), truncated
 //!  Max takes the largest change, Min the smallest, Disabled none; without behavior: max(2 · current, 4)
 //! ```
 //!
@@ -13,7 +13,7 @@
 use super::spec::{Behavior, Change, Rules, SelectPolicy};
 use crate::go_numbers::int32;
 
-/// A change of the past.
+/// A past change.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     at_ms: i64,
@@ -21,9 +21,9 @@ struct Event {
     is_outdated: bool,
 }
 
-/// Changes of both directions. Upstream forgets them in its own way, and that way can be seen: an entry
-/// is marked when it is older than the longest period of *its* direction, and the last marked one is
-/// overwritten by the next change, even if the other direction's policies look further back.
+/// Past changes in both directions. The way in which upstream discards them affects decisions: an entry is marked
+/// when it is older than the longest period of *its* direction, and the last marked one is overwritten by the next
+/// change, even if the policies of the other direction have longer periods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Events {
     up: Vec<Event>,
@@ -31,7 +31,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Remembers a change from `before` to `after`.
+    /// Records a change from `before` to `after`.
     pub(super) fn store(&mut self, now_ms: i64, before: i32, after: i32, behavior: &Behavior) {
         let (events, rules) = match after > before {
             true => (&mut self.up, &behavior.scale_up),
@@ -50,7 +50,7 @@ impl Events {
         }
     }
 
-    /// Pods at the beginning of a period that ends now.
+    /// Number of pods at the start of a period that ends now.
     fn start(&self, now_ms: i64, current: i32, period_seconds: u32) -> i32 {
         let cutoff = now_ms.saturating_sub(i64::from(period_seconds) * 1000);
         let within = |events: &[Event]| {
@@ -60,7 +60,7 @@ impl Events {
         current.wrapping_sub(within(&self.up)).wrapping_add(within(&self.down))
     }
 
-    /// Most pods that policies allow, before it is held against the current count.
+    /// Maximum number of pods that the policies allow, before it is compared with the current count.
     pub(super) fn up_limit(&self, now_ms: i64, current: i32, rules: &Rules) -> i32 {
         let proposals = rules.policies.iter().map(|policy| {
             let start = self.start(now_ms, current, policy.period_seconds);
@@ -78,7 +78,7 @@ impl Events {
         }
     }
 
-    /// Fewest pods that policies allow, before it is held against the current count.
+    /// Minimum number of pods that the policies allow, before it is compared with the current count.
     pub(super) fn down_limit(&self, now_ms: i64, current: i32, rules: &Rules) -> i32 {
         let proposals = rules.policies.iter().map(|policy| {
             let start = self.start(now_ms, current, policy.period_seconds);
@@ -97,7 +97,7 @@ impl Events {
     }
 }
 
-/// Most pods without behavior.
+/// Maximum number of pods without behavior.
 pub(super) fn plain_up_limit(current: i32) -> i32 {
     int32((2.0 * f64::from(current)).max(4.0))
 }

@@ -1,5 +1,4 @@
-//! Hand-worked cases, one per rule and named after it. Pods request 100 millicores, so usage in millicores
-//! reads as percent.
+//! Worked cases, one per rule and named after it. Pods request 100 millicores, so usage in millicores equals percent.
 
 use super::*;
 
@@ -59,7 +58,7 @@ fn external(value_m: Option<i64>, seen: Seen) -> Seen {
 #[test]
 fn ratio_times_ready_pods() {
     assert_eq!(desired(&[Some(90), Some(90), Some(90)]), 6);
-    // (90 + 91) / 2 is cut to 90 %, so the ratio is 1.8 here too.
+    // (90 + 91) / 2 is truncated to 90 %, so the ratio is 1.8 here too.
     assert_eq!(desired(&[Some(90), Some(91)]), 4);
 }
 
@@ -133,7 +132,7 @@ fn cpu_initialization_needs_a_sample_from_after_readiness() {
 }
 
 #[test]
-fn initial_readiness_delay_tells_never_ready_from_fallen_ill() {
+fn initial_readiness_delay_separates_never_ready_pods_from_failing_ones() {
     let groups = |changed_at_s: i64, ready| {
         let mut seen = seen(1000, &[Some(90), Some(90)]);
         seen.pods[1].started_at_ms = Some(0);
@@ -165,7 +164,7 @@ fn orphan_samples_count_towards_an_average_only() {
     seen.orphans.push(("p9".into(), gone));
     // (40 + 40 + 160) / 3 = 80, and ceil(1.6 · 2 ready) = 4.
     assert_eq!(controller(spec(vec![average])).sync(&seen).desired, 4);
-    // Held against requests the orphan has none: 40 % of 50 %.
+    // For a utilization target the orphan has no request and is left out: 40 % of 50 %.
     let synced = controller(spec(cpu_at(50))).sync(&seen);
     assert_eq!(synced.normalised.unwrap().metrics_desired, 2);
 }
@@ -197,7 +196,7 @@ fn an_unreadable_metric_blocks_scale_down_only() {
 }
 
 #[test]
-fn legacy_window_holds_the_highest_wish_for_exactly_its_length() {
+fn legacy_window_holds_the_highest_recommendation_for_exactly_its_length() {
     let mut controller = controller(spec(cpu_at(50)));
     assert_eq!(controller.sync(&seen(0, &[Some(50); 6])).desired, 6);
     assert_eq!(controller.sync(&seen(299, &[Some(10); 6])).desired, 6);
@@ -221,7 +220,7 @@ fn bounds_gate_skips_everything_else() {
 }
 
 #[test]
-fn zero_replicas_switch_scaling_off() {
+fn zero_replicas_disable_scaling() {
     let synced = controller(spec(cpu_at(50))).sync(&seen(0, &[]));
     assert_eq!((synced.desired, synced.scaling_active), (0, Some("ScalingDisabled")));
 }
@@ -232,7 +231,7 @@ fn with_behavior(up: WrittenRules, down: WrittenRules) -> Controller {
 }
 
 #[test]
-fn behavior_windows_are_open_at_their_end() {
+fn behavior_windows_exclude_their_end() {
     let window = |seconds| WrittenRules {
         stabilization_window_seconds: Some(seconds),
         ..WrittenRules::default()
@@ -240,12 +239,12 @@ fn behavior_windows_are_open_at_their_end() {
     let mut controller = with_behavior(window(0), window(60));
     assert_eq!(controller.sync(&seen(0, &[Some(50); 6])).desired, 6);
     assert_eq!(controller.sync(&seen(59, &[Some(10); 6])).desired, 6);
-    // Exactly as old does not count any more, other than without behavior.
+    // A recommendation of exactly that age no longer counts, unlike without behavior.
     assert_eq!(controller.sync(&seen(60, &[Some(10); 6])).desired, 2);
 }
 
 #[test]
-fn scale_up_window_takes_the_lowest_wish() {
+fn scale_up_window_takes_the_lowest_recommendation() {
     let up = WrittenRules { stabilization_window_seconds: Some(60), ..WrittenRules::default() };
     let mut controller = with_behavior(up, WrittenRules::default());
     assert_eq!(controller.sync(&seen(0, &[Some(50); 4])).desired, 4);
@@ -259,7 +258,7 @@ fn policy(change: Change, period_seconds: u32) -> RatePolicy {
 }
 
 #[test]
-fn rate_policies_count_from_the_beginning_of_their_period() {
+fn rate_policies_count_from_the_start_of_their_period() {
     let up = WrittenRules {
         policies: Some(vec![policy(Change::Pods(2), 60)]),
         ..WrittenRules::default()
@@ -288,7 +287,7 @@ fn max_min_and_disabled_select_among_policies() {
 }
 
 #[test]
-fn percent_down_is_cut_off_and_up_is_rounded_up() {
+fn percent_down_is_truncated_and_up_is_rounded_up() {
     let rules = || WrittenRules {
         stabilization_window_seconds: Some(0),
         policies: Some(vec![policy(Change::Percent(10), 60)]),
@@ -331,6 +330,6 @@ fn scale_to_zero_and_back() {
     assert_eq!(controller.sync(&at(15, 0, &[None])).desired, 0);
     assert_eq!(controller.sync(&at(30, 0, &[])).desired, 0);
     assert_eq!(controller.sync(&at(45, 3000, &[])).desired, 3);
-    // Set to zero by somebody else: switched off.
+    // Set to zero by another actor: disabled.
     assert_eq!(controller.sync(&at(60, 3000, &[])).scaling_active, Some("ScalingDisabled"));
 }

@@ -1,4 +1,4 @@
-//! What a HorizontalPodAutoscaler and its controller are told.
+//! Spec of a HorizontalPodAutoscaler and settings of its controller.
 //!
 //! ```text
 //!  behavior as written ─► defaults, per direction:   up   window 0, Pods 4 / 15 s, Percent 100 / 15 s
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}` keeps the window of 0 s
-//! and the selection Max, loses both default policies, and gives scale-down all its defaults.
+//! and the selection Max, replaces both default policies, and leaves scale-down at its defaults.
 
 /// Flags of the controller.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,12 +44,12 @@ pub struct Spec {
     pub max_replicas: i32,
     /// `metrics`, in order.
     pub metrics: Vec<MetricSpec>,
-    /// `behavior`; nothing means the older path with its own limits.
+    /// `behavior`; `None` selects the older code path with its own limits.
     pub behavior: Option<Behavior>,
 }
 
 impl Spec {
-    /// The metric of an HPA that names none: CPU at 80 % of the request.
+    /// The default metric: CPU at 80 % of the request.
     pub fn default_metrics() -> Vec<MetricSpec> {
         vec![MetricSpec {
             source: Source::Resource(Resource::Cpu),
@@ -68,7 +68,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// The name in a manifest.
+    /// Name in a manifest.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -115,7 +115,7 @@ impl Source {
     }
 }
 
-/// What a metric should be.
+/// Target of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricTarget {
     /// `averageUtilization`: percent of the request.
@@ -131,12 +131,12 @@ pub enum MetricTarget {
 pub struct MetricSpec {
     /// Where it comes from.
     pub source: Source,
-    /// What it should be.
+    /// Its target.
     pub target: MetricTarget,
 }
 
 impl MetricSpec {
-    /// How the reason of a rescale calls it.
+    /// Title of the metric in the reason of a rescale.
     pub fn title(&self) -> String {
         let is_average = matches!(self.target, MetricTarget::Average(_));
         match &self.source {
@@ -173,13 +173,13 @@ pub struct Behavior {
 /// One direction of `behavior`, after defaulting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// `stabilizationWindowSeconds`; nothing (down only) means the controller's.
+    /// `stabilizationWindowSeconds`; `None` (down only) means the controller's.
     pub stabilization_window_seconds: Option<u32>,
     /// `selectPolicy`.
     pub select_policy: SelectPolicy,
     /// `policies`.
     pub policies: Vec<RatePolicy>,
-    /// `tolerance`; nothing means the controller's.
+    /// `tolerance`; `None` means the controller's.
     pub tolerance: Option<f64>,
 }
 
@@ -191,7 +191,7 @@ pub enum SelectPolicy {
     Max,
     /// The one that allows the smallest.
     Min,
-    /// None: this direction is switched off.
+    /// None: this direction is disabled.
     Disabled,
 }
 
@@ -209,7 +209,7 @@ pub struct RatePolicy {
 pub enum Change {
     /// `Pods`.
     Pods(i32),
-    /// `Percent` of the pods at the beginning of the period.
+    /// `Percent` of the pods at the start of the period.
     Percent(i32),
 }
 
@@ -227,7 +227,7 @@ pub struct WrittenRules {
 }
 
 impl Behavior {
-    /// What was written, with what was left out filled in.
+    /// Fills in the defaults of fields that were not written.
     pub fn defaulted(scale_up: Option<WrittenRules>, scale_down: Option<WrittenRules>) -> Self {
         let policy = |change| RatePolicy { change, period_seconds: 15 };
         let (up, down) = (scale_up.unwrap_or_default(), scale_down.unwrap_or_default());

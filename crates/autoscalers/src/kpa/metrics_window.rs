@@ -1,4 +1,4 @@
-//! A window of one-second buckets with its average, in both of Knative's ways.
+//! A window of one-second buckets and its average, with both of Knative's aggregations.
 //!
 //! ```text
 //!  second   10   11   12   13   14   15          window of 4 s: a ring of 4 buckets
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Linear, at second 13: first write 10, last write 13, so four buckets hold 8, 8, 0, 4 and the average is
-//! 20 / 4 = 5. A gap that was closed by a later sample counts as zeros (second 12). A gap that is still
-//! open does not: at second 15 the ring has lost seconds 10 and 11, two buckets (0 and 4) are left, and
-//! the average is 4 / 2 = 2. After a whole silent window everything starts over.
+//! 20 / 4 = 5. A gap that was closed by a later sample counts as zeros (second 12). A gap that is still open does
+//! not: at second 15 the ring has dropped seconds 10 and 11, two buckets (0 and 4) are left, and the average is
+//! 4 / 2 = 2. After a whole window without samples the window is reset.
 //!
 //! Weighted exponential: the newest bucket weighs s, the one before s (1 - s), and so on, with
 //! s = max(0.2, 1 - 0.0001^(1/buckets)). With 4 buckets s = 0.9; the samples 8, 8, 0, 4 give
@@ -17,7 +17,7 @@
 
 use crate::go_numbers::power;
 
-/// How buckets become one number; annotation `autoscaling.knative.dev/metric-aggregation-algorithm`.
+/// How buckets are aggregated; annotation `autoscaling.knative.dev/metric-aggregation-algorithm`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aggregation {
     /// `linear`: the mean, rounded to six decimals.
@@ -27,18 +27,19 @@ pub enum Aggregation {
     WeightedExponential,
 }
 
-/// Least share of the newest bucket, `minExponent` upstream: very long windows would otherwise become
-/// nearly plain means.
+/// Minimum weight of the newest bucket, `minExponent` upstream: very long windows would otherwise be nearly plain
+/// means.
 const LEAST_SMOOTHING: f64 = 0.2;
-/// What the weights of a full window may lack of 1: 1 - `weightPrecision` upstream, where constants are exact.
-const WEIGHTS_LACK: f64 = 0.0001;
+/// By how much the weights of a full window may fall short of 1: 1 - `weightPrecision` upstream, where constants are
+/// exact.
+const WEIGHT_SHORTFALL: f64 = 0.0001;
 
 /// A ring of one-second buckets.
 #[derive(Clone, Debug)]
 pub struct MetricsWindow {
     aggregation: Aggregation,
     buckets: Vec<f64>,
-    /// Before second 0 if a young window was made shorter.
+    /// Negative if a young window was shortened.
     first_write: Option<i64>,
     last_write: Option<u64>,
     total: f64,
@@ -46,7 +47,7 @@ pub struct MetricsWindow {
 }
 
 impl MetricsWindow {
-    /// An empty window of `seconds` (at least one) buckets.
+    /// Creates an empty window of `seconds` (at least one) buckets.
     pub fn new(seconds: u32, aggregation: Aggregation) -> Self {
         let seconds = seconds.max(1) as usize;
         Self {
@@ -64,8 +65,8 @@ impl MetricsWindow {
         self.buckets.len() as u32
     }
 
-    /// Adds `value` to the bucket of `second`; several samples of one second add up. A sample that is a
-    /// whole window late is dropped.
+    /// Adds `value` to the bucket of `second`; several samples of one second are summed. A sample that is a whole window
+    /// late is dropped.
     pub fn record(&mut self, second: u64, value: f64) {
         let length = self.buckets.len() as u64;
         if self.last_write != Some(second) {
@@ -127,7 +128,7 @@ impl MetricsWindow {
         for passed in last + 1..=now {
             total -= self.buckets[self.place(passed)];
         }
-        // Both ends count, hence + 1.
+        // Both ends are included, hence + 1.
         let filled = ((last as i64 - first) as f64 + 1.0).min((length - silent) as f64);
         (total / filled * 1e6).round() / 1e6
     }
@@ -137,7 +138,7 @@ impl MetricsWindow {
         let length = self.buckets.len() as u64;
         let silent = now.saturating_sub(last);
         let keep = 1.0 - self.smoothing;
-        // The silent seconds are zeros; only their weights have to be skipped.
+        // Seconds without samples are zeros; only their weights have to be skipped.
         let mut weight = self.smoothing;
         if silent > 0 {
             weight *= power(keep, silent.min(u64::from(u32::MAX)) as u32);
@@ -176,7 +177,7 @@ impl MetricsWindow {
 }
 
 fn smoothing(buckets: usize) -> f64 {
-    (1.0 - WEIGHTS_LACK.powf(1.0 / buckets as f64)).max(LEAST_SMOOTHING)
+    (1.0 - WEIGHT_SHORTFALL.powf(1.0 / buckets as f64)).max(LEAST_SMOOTHING)
 }
 
 #[cfg(test)]
@@ -205,7 +206,7 @@ mod tests {
     fn the_worked_number_of_the_weighted_average() {
         let window = filled(Aggregation::WeightedExponential);
         assert!((window.average(13) - 3.6792).abs() < 1e-12);
-        // Two silent seconds push every weight down by 0.1 each and drop the two oldest buckets.
+        // Two seconds without samples multiply every weight by 0.1 each and drop the two oldest buckets.
         assert!((window.average(15) - 0.9 * 0.01 * 4.0).abs() < 1e-12);
     }
 
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_silent_window_the_average_starts_over() {
+    fn after_a_window_without_samples_the_average_is_reset() {
         let mut window = filled(Aggregation::Linear);
         window.record(17, 6.0);
         assert_eq!(window.average(17), 6.0);
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(window.average(13), 2.0);
         assert_eq!(window.seconds(), 2);
         window.resize(8, 14);
-        // The first write is set back to where the old ring began.
+        // The first write is set back to the start of the old ring.
         assert_eq!(window.average(13), 2.0);
         window.resize(3, 100);
         assert_eq!(window.average(100), 0.0);

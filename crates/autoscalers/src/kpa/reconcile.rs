@@ -1,7 +1,7 @@
-//! From a wished count to pods: bounds, scale to zero, and whether activators stay in the path.
+//! Turns a desired count into pods: bounds, scale to zero, and whether activators stay in the path.
 //!
 //! ```text
-//!   wish ─► min-scale, max-scale, initial-scale ─► 0?  ─ no ─► apply
+//!   desired ─► min-scale, max-scale, initial-scale ─► 0? ─ no ─► apply
 //!                                                   │
 //!            Active    for the stable window? ──────┤ no: one pod stays
 //!                      yes: become inactive, activators take over
@@ -10,30 +10,30 @@
 //!            Activating  apply 0 only after the progress deadline + 30 s
 //! ```
 //!
-//! Defaults: a revision that went idle at 100 s and had become active at 0 s is inactive at once
-//! (100 >= 60) and loses its last pod at 130 s (grace period 30 s).
+//! Defaults: a revision that became active at 0 s and idle at 100 s is inactive immediately (100 >= 60) and loses its
+//! last pod at 130 s (grace period 30 s).
 
 use super::settings::{ClusterSettings, RevisionSettings};
 
-/// Activators in the path at least, `minActivators` upstream.
+/// Minimum number of activators in the path, `minActivators` upstream.
 const MIN_ACTIVATORS: f64 = 2.0;
 /// Time on top of the progress deadline before an activation counts as failed.
 const ACTIVATION_BUFFER_MS: u64 = 30_000;
-/// `progress-deadline` of a revision that names none.
+/// Default `progress-deadline` of a revision.
 const PROGRESS_DEADLINE_MS: u64 = 600_000;
 
 /// The condition `Active` of the PodAutoscaler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// `Unknown`: pods are on their way.
+    /// `Unknown`: pods are starting.
     Activating,
     /// `True`.
     Active,
-    /// `False`: no traffic; activators take what comes.
+    /// `False`: no traffic; activators receive new requests.
     Inactive,
 }
 
-/// Who takes requests first, `SKSOperationMode` upstream.
+/// Which component receives requests first, `SKSOperationMode` upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathMode {
     /// Activators: they buffer and balance.
@@ -42,12 +42,12 @@ pub enum PathMode {
     Serve,
 }
 
-/// What one pass sees.
+/// Input of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// When, milliseconds since the run began.
+    /// Current time, milliseconds since the start of the run.
     pub now_ms: u64,
-    /// The decider's wish; nothing if there are no metrics yet.
+    /// The decider's desired count; `None` if there are no metrics yet.
     pub desired: Option<i32>,
     /// The decider's excess burst capacity.
     pub excess_burst_capacity: i32,
@@ -57,16 +57,16 @@ pub struct Seen {
     pub activator_answers: bool,
 }
 
-/// What one pass does.
+/// Result of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What the status says is wanted; nothing if unknown.
+    /// The desired count in the status; `None` if unknown.
     pub want: Option<i32>,
     /// The replica count to write, if any.
     pub apply: Option<i32>,
-    /// Who takes requests first.
+    /// Which component receives requests first.
     pub mode: PathMode,
-    /// How many activators stand in the path.
+    /// Number of activators in the path.
     pub activators: i32,
 }
 
@@ -83,7 +83,7 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
-    /// A new revision at `now_ms`: activating, behind activators.
+    /// Creates a new revision at `now_ms`: activating, behind activators.
     pub fn new(cluster: ClusterSettings, revision: RevisionSettings, now_ms: u64) -> Self {
         Self {
             cluster,
@@ -96,7 +96,7 @@ impl Reconciler {
         }
     }
 
-    /// A revision that already has traffic, as after a restart of the autoscaler.
+    /// Creates a revision that already has traffic, as after a restart of the autoscaler.
     pub fn running(cluster: ClusterSettings, revision: RevisionSettings, now_ms: u64) -> Self {
         let mut reconciler = Self::new(cluster, revision, now_ms);
         reconciler.activity = Activity::Active;
@@ -109,7 +109,7 @@ impl Reconciler {
         self.activity
     }
 
-    /// One pass.
+    /// Runs one pass.
     pub fn reconcile(&mut self, seen: Seen) -> Outcome {
         let (want, apply) = self.scale(seen);
         let serve = want.is_some_and(|count| count > 0) && seen.excess_burst_capacity >= 0;
@@ -118,11 +118,11 @@ impl Reconciler {
             self.mode = mode;
             self.mode_since_ms = seen.now_ms;
         }
-        self.judge_activity(want, seen);
+        self.update_activity(want, seen);
         Outcome { want, apply, mode, activators: self.activators(seen.ready) }
     }
 
-    /// What is wanted, and the count to write, if it may be written now.
+    /// The desired count, and the count to write, if it may be written now.
     fn scale(&self, seen: Seen) -> (Option<i32>, Option<i32>) {
         if seen.desired.is_none() && self.activity != Activity::Activating {
             return (None, None);
@@ -132,7 +132,7 @@ impl Reconciler {
         if initial > 1 && !self.is_initialized && !self.revision.is_unreachable {
             min = min.max(initial);
         }
-        // Without metrics the wish is -1 upstream, which only a bound can turn into a count.
+        // Without metrics the desired count is -1 upstream, which only a bound can turn into a count.
         match apply_bounds(min, max, seen.desired.unwrap_or(-1)) {
             0 => self.scale_to_zero(seen),
             count if count < 0 => (None, None),
@@ -162,7 +162,7 @@ impl Reconciler {
         }
     }
 
-    /// Whether the last pod may go after `inactive` milliseconds.
+    /// Whether the last pod may be removed after `inactive` milliseconds.
     fn has_waited(&self, now_ms: u64, inactive: u64) -> bool {
         let grace = self.cluster.scale_to_zero_grace_period_ms;
         let retention = match self.revision.is_unreachable {
@@ -170,7 +170,7 @@ impl Reconciler {
             false => (self.revision.pod_retention_ms)
                 .unwrap_or(self.cluster.scale_to_zero_pod_retention_period_ms),
         };
-        // The short way: activators may have been in the path since before it became inactive.
+        // The shortcut: activators may have been in the path since before the revision became inactive.
         let proxied = match self.mode {
             PathMode::Proxy => now_ms.saturating_sub(self.mode_since_ms),
             PathMode::Serve => 0,
@@ -178,7 +178,7 @@ impl Reconciler {
         inactive >= grace.max(retention) || (inactive >= retention && proxied >= grace)
     }
 
-    fn judge_activity(&mut self, want: Option<i32>, seen: Seen) {
+    fn update_activity(&mut self, want: Option<i32>, seen: Seen) {
         let (min, _) = self.cluster.scale_bounds(&self.revision);
         let threshold = match self.is_initialized {
             true => min.max(1),
@@ -203,13 +203,13 @@ impl Reconciler {
         if burst == 0.0 {
             return MIN_ACTIVATORS as i32;
         }
-        let (_, total) = self.cluster.target_and_total(&self.revision);
+        let total = self.cluster.pod_target(&self.revision).total;
         let to_cover = f64::from(ready) * total + burst.max(0.0);
         (to_cover / self.cluster.activator_capacity).ceil().max(MIN_ACTIVATORS) as i32
     }
 }
 
-/// `count` within `min` and `max`, where a `max` of 0 is none.
+/// Clamps `count` to `min` and `max`; a `max` of 0 means no bound.
 fn apply_bounds(min: i32, max: i32, count: i32) -> i32 {
     if count < min {
         min
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_pod_goes_after_the_grace_period() {
+    fn the_last_pod_is_removed_after_the_grace_period() {
         let (cluster, revision) = (ClusterSettings::default(), RevisionSettings::default());
         let mut reconciler = idle_after_100_s(cluster, revision);
         assert_eq!(reconciler.reconcile(seen(129, 0, 1)).apply, None);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pod_stays_until_it_was_active_for_the_stable_window() {
+    fn one_pod_stays_until_the_revision_was_active_for_the_stable_window() {
         let mut reconciler =
             Reconciler::new(ClusterSettings::default(), RevisionSettings::default(), 0);
         reconciler.reconcile(seen(10, 3, 3));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn retention_holds_the_last_pod_longer() {
+    fn retention_keeps_the_last_pod_longer() {
         let revision =
             RevisionSettings { pod_retention_ms: Some(90_000), ..RevisionSettings::default() };
         let mut reconciler = idle_after_100_s(ClusterSettings::default(), revision);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_and_the_initial_scale_only_until_it_was_reached() {
+    fn bounds_apply_and_the_initial_scale_only_until_it_was_reached() {
         let cluster =
             ClusterSettings { initial_scale: 4, max_scale: 6, ..ClusterSettings::default() };
         let mut reconciler = Reconciler::new(cluster, RevisionSettings::default(), 0);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn activators_cover_what_pods_can_take_and_the_burst() {
+    fn activators_cover_the_capacity_of_pods_and_the_burst() {
         let mut reconciler =
             Reconciler::running(ClusterSettings::default(), RevisionSettings::default(), 0);
         assert_eq!(reconciler.reconcile(seen(2, 1, 1)).activators, 4);

@@ -1,10 +1,10 @@
-//! From two averages and the ready pods to a wished count.
+//! Computes the desired count from two averages and the number of ready pods.
 //!
 //! ```text
 //!   stable average ─► ceil(s / target) ─┐                        ┌─ calm: stable count
 //!                                        ├─ into [down, up] ─ … ─┤
 //!   panic average ──► ceil(p / target) ─┘                        └─ panic: the larger, never less than
-//!          │                                                              the most wanted so far
+//!          │                                                              the maximum during this panic
 //!          └─ / ready >= panic threshold: panic begins or is renewed; it ends a stable window later
 //!
 //!   up = ceil(max-scale-up-rate · ready)      down = floor(ready / max-scale-down-rate)
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! One ready pod, target 70, total 100, 300 requests in flight in both windows: ceil(300 / 70) = 5 pods;
-//! 5 / 1 >= 2, so panic; wanted are 5, and 100 - 211 - 300 = -411 says that activators must stay in the
+//! 5 / 1 >= 2, so panic; the desired count is 5, and 100 - 211 - 300 = -411 means that activators must stay in the
 //! path.
 
 use super::delay_window::DelayWindow;
@@ -20,24 +20,24 @@ use super::delay_window::DelayWindow;
 /// Seconds between decisions, `tickInterval` upstream.
 pub const TICK_SECONDS: u32 = 2;
 
-/// What a revision's autoscaler is told, `DeciderSpec` upstream.
+/// Settings of a revision's decider, `DeciderSpec` upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeciderSettings {
     /// `MaxScaleUpRate`, key `max-scale-up-rate`.
     pub max_scale_up_rate: f64,
     /// `MaxScaleDownRate`, key `max-scale-down-rate`.
     pub max_scale_down_rate: f64,
-    /// `TargetValue`: what one pod should have of the metric.
+    /// `TargetValue`: target of the metric per pod.
     pub target_value: f64,
-    /// `TotalValue`: what one pod can take of it at most.
+    /// `TotalValue`: capacity of one pod.
     pub total_value: f64,
-    /// `TargetBurstCapacity`, key `target-burst-capacity`; -1 for endless, 0 for none.
+    /// `TargetBurstCapacity`, key `target-burst-capacity`; -1 for unlimited, 0 for none.
     pub target_burst_capacity: f64,
     /// `PanicThreshold`, key `panic-threshold-percentage` divided by 100.
     pub panic_threshold: f64,
     /// `StableWindow`, key `stable-window`.
     pub stable_window_seconds: u32,
-    /// `ScaleDownDelay`, key `scale-down-delay`; fixed when the decider is made.
+    /// `ScaleDownDelay`, key `scale-down-delay`; fixed when the decider is created.
     pub scale_down_delay_seconds: u32,
     /// `ActivationScale`, annotation `activation-scale`; below 2 it has no effect.
     pub activation_scale: i32,
@@ -54,7 +54,7 @@ pub struct Averages {
     pub panic: f64,
 }
 
-/// `ScaleResult` upstream; without data there is none.
+/// `ScaleResult` upstream; without data there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// `DesiredPodCount`.
@@ -63,7 +63,7 @@ pub struct Scale {
     pub excess_burst_capacity: i32,
 }
 
-/// The decision, with what it has to remember: panic and the delay of scale-downs.
+/// Computes decisions, with the state of panic mode and of the scale-down delay.
 #[derive(Clone, Debug)]
 pub struct Decider {
     settings: DeciderSettings,
@@ -73,8 +73,8 @@ pub struct Decider {
 }
 
 impl Decider {
-    /// A decider made at second `now` with `ready` pods there. With more than one it begins in panic: it
-    /// may be a restart, and metrics that are not there yet must not shrink what runs.
+    /// Creates a decider at second `now` with `ready` pods. With more than one pod it starts in panic mode: this may be a
+    /// restart, and missing metrics must not scale down a running revision.
     pub fn new(settings: DeciderSettings, now: u64, ready: u32) -> Self {
         let delay = settings.scale_down_delay_seconds;
         Self {
@@ -85,22 +85,22 @@ impl Decider {
         }
     }
 
-    /// Takes over new settings; panic and the delay window stay as they are.
+    /// Applies new settings; panic mode and the delay window are unchanged.
     pub fn update(&mut self, settings: DeciderSettings) {
         self.settings = settings;
     }
 
-    /// What it was told.
+    /// Its settings.
     pub fn settings(&self) -> &DeciderSettings {
         &self.settings
     }
 
-    /// Whether it is in panic.
+    /// Whether it is in panic mode.
     pub fn is_in_panic(&self) -> bool {
         self.panic_since.is_some()
     }
 
-    /// The wish at second `now`; nothing without averages, which also leaves panic as it is.
+    /// Decides at second `now`. Without averages it returns `None` and leaves panic mode unchanged.
     pub fn scale(&mut self, now: u64, ready: u32, seen: Option<Averages>) -> Option<Scale> {
         let seen = seen?;
         let pods = f64::from(ready).max(1.0);
@@ -129,7 +129,7 @@ impl Decider {
             self.panic_since = Some(now);
             return;
         }
-        // Strictly after: the surge must have made its way into the stable window.
+        // Strictly after: by then the stable window covers the surge.
         let window = u64::from(self.settings.stable_window_seconds);
         if self.panic_since.is_some_and(|since| since + window < now) {
             self.panic_since = None;
@@ -137,7 +137,7 @@ impl Decider {
         }
     }
 
-    /// A raw count within the rates, and not below the activation scale if there is load at all.
+    /// Clamps a raw count to the rates, and raises it to the activation scale if there is any load.
     fn bounded(&self, raw: f64, pods: f64) -> i32 {
         let up = (self.settings.max_scale_up_rate * pods).ceil();
         let down = match self.settings.reachable {
@@ -161,7 +161,7 @@ impl Decider {
     }
 }
 
-/// Saturates where Go's conversion is left to the machine; no real revision comes near.
+/// Saturates where Go's conversion is implementation-defined; no real revision is that large.
 fn whole(count: f64) -> i32 {
     count as i32
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn half_the_pods_may_go_at_once() {
+    fn half_the_pods_may_be_removed_per_decision() {
         let mut decider = Decider::new(settings(), 0, 1);
         let scale = decider.scale(2, 10, both(350.0));
         assert_eq!(scale, Some(Scale { desired: 5, excess_burst_capacity: 439 }));
@@ -211,34 +211,35 @@ mod tests {
     }
 
     #[test]
-    fn an_unreachable_revision_may_go_at_once_and_knows_no_delay() {
-        let told = DeciderSettings { reachable: false, scale_down_delay_seconds: 30, ..settings() };
-        let mut decider = Decider::new(told, 0, 1);
+    fn an_unreachable_revision_is_removed_without_rate_limit_or_delay() {
+        let changed =
+            DeciderSettings { reachable: false, scale_down_delay_seconds: 30, ..settings() };
+        let mut decider = Decider::new(changed, 0, 1);
         decider.scale(2, 10, both(700.0));
         assert_eq!(decider.scale(4, 10, both(0.0)).map(|scale| scale.desired), Some(0));
     }
 
     #[test]
-    fn a_small_rate_still_lets_one_pod_more() {
-        let told = DeciderSettings { max_scale_up_rate: 1.1, target_value: 1.0, ..settings() };
-        let mut decider = Decider::new(told, 0, 0);
+    fn a_small_rate_still_allows_one_more_pod() {
+        let changed = DeciderSettings { max_scale_up_rate: 1.1, target_value: 1.0, ..settings() };
+        let mut decider = Decider::new(changed, 0, 0);
         assert_eq!(decider.scale(2, 2, both(3.0)).map(|scale| scale.desired), Some(3));
     }
 
     #[test]
-    fn activation_scale_lifts_any_load_and_nothing_else() {
-        let told = DeciderSettings { activation_scale: 3, ..settings() };
-        let mut decider = Decider::new(told, 0, 0);
+    fn activation_scale_applies_only_if_there_is_load() {
+        let changed = DeciderSettings { activation_scale: 3, ..settings() };
+        let mut decider = Decider::new(changed, 0, 0);
         assert_eq!(decider.scale(2, 1, both(0.01)).map(|scale| scale.desired), Some(3));
         let mut decider = Decider::new(DeciderSettings { activation_scale: 3, ..settings() }, 0, 0);
         assert_eq!(decider.scale(2, 1, both(0.0)).map(|scale| scale.desired), Some(0));
     }
 
     #[test]
-    fn burst_capacity_is_none_endless_or_counted() {
+    fn burst_capacity_can_be_none_unlimited_or_a_number() {
         for (capacity, wanted) in [(0.0, 0), (-1.0, -1), (70.0, 180)] {
-            let told = DeciderSettings { target_burst_capacity: capacity, ..settings() };
-            let scale = Decider::new(told, 0, 0).scale(2, 3, both(49.5));
+            let changed = DeciderSettings { target_burst_capacity: capacity, ..settings() };
+            let scale = Decider::new(changed, 0, 0).scale(2, 3, both(49.5));
             assert_eq!(scale.map(|scale| scale.excess_burst_capacity), Some(wanted));
         }
     }

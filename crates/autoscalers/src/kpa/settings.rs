@@ -1,5 +1,5 @@
-//! Settings of the whole cluster (ConfigMap `config-autoscaler`) and of one revision (annotations), and
-//! how the two become what a decider is told.
+//! Settings of the whole cluster (ConfigMap `config-autoscaler`) and of one revision (annotations), and how they are
+//! combined into the settings of a decider.
 //!
 //! ```text
 //!  containerConcurrency 0 ─► container-concurrency-target-default ─┐
@@ -13,14 +13,14 @@
 use super::metrics_window::Aggregation;
 use super::scale::DeciderSettings;
 
-/// Least target of any metric, `TargetMin` upstream.
+/// Minimum target of any metric, `TargetMin` upstream.
 pub const TARGET_MIN: f64 = 0.01;
 /// Shortest stable window, `WindowMin` upstream.
 pub const WINDOW_MIN_SECONDS: u32 = 6;
 /// Longest stable window, `WindowMax` upstream.
 pub const WINDOW_MAX_SECONDS: u32 = 3600;
 
-/// What is counted; annotation `autoscaling.knative.dev/metric`.
+/// The metric to scale on; annotation `autoscaling.knative.dev/metric`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metric {
     /// `concurrency`: requests in flight.
@@ -49,7 +49,7 @@ pub struct ClusterSettings {
     pub container_concurrency_target_default: f64,
     /// `requests-per-second-target-default`.
     pub requests_per_second_target_default: f64,
-    /// `target-burst-capacity`: -1 for endless.
+    /// `target-burst-capacity`: -1 for unlimited.
     pub target_burst_capacity: f64,
     /// `panic-window-percentage`, 1 to 100.
     pub panic_window_percentage: f64,
@@ -102,7 +102,7 @@ impl Default for ClusterSettings {
     }
 }
 
-/// The annotations of one revision and what else is known of it; nothing means the cluster's value.
+/// The annotations and the spec of one revision; `None` means the cluster's value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RevisionSettings {
     /// `spec.containerConcurrency`; 0 for no limit.
@@ -139,9 +139,18 @@ pub struct RevisionSettings {
     pub is_unreachable: bool,
 }
 
+/// How much of the metric one pod is meant for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PodTarget {
+    /// What it should have.
+    pub target: f64,
+    /// What it can take at most.
+    pub total: f64,
+}
+
 impl ClusterSettings {
     /// What one pod should have, and what it can take at most.
-    pub fn target_and_total(&self, revision: &RevisionSettings) -> (f64, f64) {
+    pub fn pod_target(&self, revision: &RevisionSettings) -> PodTarget {
         let limit = f64::from(revision.container_concurrency);
         let (mut total, default_utilization) = match revision.metric {
             // Upstream keeps a second utilisation for this metric that no key can change.
@@ -158,7 +167,7 @@ impl ClusterSettings {
         }
         let written = revision.target_utilization_percentage.map(|percent| percent / 100.0);
         let utilization = written.unwrap_or(default_utilization);
-        ((total * utilization).max(TARGET_MIN), total)
+        PodTarget { target: (total * utilization).max(TARGET_MIN), total }
     }
 
     /// The stable window of a revision.
@@ -178,12 +187,12 @@ impl ClusterSettings {
         revision.target_burst_capacity.unwrap_or(self.target_burst_capacity)
     }
 
-    /// Whether its pods are scraped. With an endless burst capacity the activators see every request.
+    /// Whether its pods are scraped. With an unlimited burst capacity the activators see every request.
     pub fn is_scraped(&self, revision: &RevisionSettings) -> bool {
         self.target_burst_capacity(revision) != -1.0
     }
 
-    /// Least and most pods; 0 as the second means no bound. An unreachable revision has no least.
+    /// Minimum and maximum number of pods; a maximum of 0 means no bound. An unreachable revision has no minimum.
     pub fn scale_bounds(&self, revision: &RevisionSettings) -> (i32, i32) {
         let min = match revision.is_unreachable {
             true => 0,
@@ -192,7 +201,7 @@ impl ClusterSettings {
         (min, revision.max_scale.unwrap_or(self.max_scale))
     }
 
-    /// Pods a new revision starts with.
+    /// Initial number of pods of a new revision.
     pub fn initial_scale(&self, revision: &RevisionSettings) -> i32 {
         match revision.initial_scale {
             Some(0) if !self.allow_zero_initial_scale => self.initial_scale,
@@ -201,9 +210,9 @@ impl ClusterSettings {
         }
     }
 
-    /// What the decider of a revision is told.
+    /// Settings of a revision's decider.
     pub fn decider(&self, revision: &RevisionSettings) -> DeciderSettings {
-        let (target_value, total_value) = self.target_and_total(revision);
+        let PodTarget { target: target_value, total: total_value } = self.pod_target(revision);
         let threshold =
             revision.panic_threshold_percentage.unwrap_or(self.panic_threshold_percentage);
         let delay = revision.scale_down_delay_seconds.unwrap_or(self.scale_down_delay_seconds);
@@ -226,29 +235,29 @@ impl ClusterSettings {
 mod tests {
     use super::*;
 
-    fn close(a: (f64, f64), b: (f64, f64)) -> bool {
-        (a.0 - b.0).abs() < 1e-9 && (a.1 - b.1).abs() < 1e-9
+    fn is_close(found: PodTarget, target: f64, total: f64) -> bool {
+        (found.target - target).abs() < 1e-9 && (found.total - total).abs() < 1e-9
     }
 
     #[test]
     fn the_worked_targets() {
         let cluster = ClusterSettings::default();
         let unlimited = RevisionSettings::default();
-        assert!(close(cluster.target_and_total(&unlimited), (70.0, 100.0)));
+        assert!(is_close(cluster.pod_target(&unlimited), 70.0, 100.0));
         let limited = RevisionSettings {
             container_concurrency: 10,
             target: Some(30.0),
             ..RevisionSettings::default()
         };
-        assert!(close(cluster.target_and_total(&limited), (7.0, 10.0)));
+        assert!(is_close(cluster.pod_target(&limited), 7.0, 10.0));
         let rps = RevisionSettings { metric: Metric::Rps, ..limited };
-        assert!(close(cluster.target_and_total(&rps), (21.0, 30.0)));
+        assert!(is_close(cluster.pod_target(&rps), 21.0, 30.0));
         let tiny = RevisionSettings {
             target: Some(0.01),
             target_utilization_percentage: Some(1.0),
             ..RevisionSettings::default()
         };
-        assert_eq!(cluster.target_and_total(&tiny).0, TARGET_MIN);
+        assert_eq!(cluster.pod_target(&tiny).target, TARGET_MIN);
     }
 
     #[test]
@@ -268,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreachable_revision_has_no_least() {
+    fn an_unreachable_revision_has_no_minimum() {
         let cluster = ClusterSettings { min_scale: 2, ..ClusterSettings::default() };
         let mut revision = RevisionSettings { max_scale: Some(9), ..RevisionSettings::default() };
         assert_eq!(cluster.scale_bounds(&revision), (2, 9));

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  data:
-//!    stable-window: "60s"          texts only, read as Go reads them
-//!    _example: |                   passed over, as Knative does
+//!    stable-window: "60s"          strings only, parsed as in Go
+//!    _example: |                   ignored, as in Knative
 //! ```
 //!
-//! Knative ignores keys it does not know, and a typing error then means a default. Here it is a problem with
-//! its line, as is everything Knative itself refuses: `stable-window: "5s"` is below 6 s.
+//! Knative ignores unknown keys, so a typo silently means the default. Here an unknown key is reported with its line,
+//! as is everything that Knative itself rejects: `stable-window: "5s"` is below 6 s.
 
 use super::fields::one_of_kind;
 use super::go_texts::{boolean, duration_nanos, float, int32};
@@ -17,7 +17,7 @@ use crate::kpa::{ClusterSettings, TARGET_MIN, WINDOW_MAX_SECONDS, WINDOW_MIN_SEC
 
 const SECOND: i64 = 1_000_000_000;
 
-/// The texts under `data` that have not been asked for yet.
+/// The strings under `data` that have not been read yet.
 struct Data<'a> {
     left: Vec<(&'a str, usize, &'a str)>,
     lines: Vec<(&'a str, usize)>,
@@ -32,11 +32,11 @@ impl<'a> Data<'a> {
                     left.push((key, line, text.as_str()));
                 }
                 Value::Scalar(text, _) => {
-                    let what = format!("{key} is no text to YAML; write \"{text}\" with quotes");
+                    let what = format!("{key} must be a string; quote the value: \"{text}\"");
                     problems.add(line, what);
                 }
                 Value::List(_) | Value::Map(_) => {
-                    problems.add(line, format!("{key} must be a text"));
+                    problems.add(line, format!("{key} must be a string"));
                 }
             }
         }
@@ -44,13 +44,13 @@ impl<'a> Data<'a> {
         Self { left, lines }
     }
 
-    /// The line of a key, the first of all if it is not written.
+    /// Line of a key, or of the first key if it is not set.
     fn line(&self, key: &str) -> usize {
         let own = self.lines.iter().find(|(name, _)| *name == key);
         own.or(self.lines.first()).map_or(1, |(_, line)| *line)
     }
 
-    /// Reads a key into `into`, if it is there.
+    /// Parses a key into `into`, if it is set.
     fn set<T>(
         &mut self,
         key: &str,
@@ -68,13 +68,13 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Whether YAML takes an unquoted word as a text. The API server refuses anything else.
+/// Whether YAML parses an unquoted word as a string. The API server rejects anything else.
 fn is_text(plain: &str) -> bool {
     let words = ["true", "false", "null", "~", "", "yes", "no", "on", "off"];
     float(plain).is_none() && !words.contains(&plain.to_ascii_lowercase().as_str())
 }
 
-/// Durations as read, before they are held against their bounds.
+/// Durations as parsed, before their bounds are checked.
 struct Durations {
     stable_window: i64,
     scale_down_delay: i64,
@@ -83,16 +83,16 @@ struct Durations {
 }
 
 impl ClusterSettings {
-    /// Reads the ConfigMap `config-autoscaler` out of YAML.
+    /// Reads the ConfigMap `config-autoscaler` from YAML.
     ///
     /// # Errors
     ///
-    /// All problems at once: keys that Knative does not know, texts it cannot read, values it refuses and
-    /// values that contradict each other.
+    /// Returns all problems together: unknown keys, strings that do not parse, values that Knative rejects and values
+    /// that contradict each other.
     pub fn from_yaml(text: &str) -> Result<Self, ManifestError> {
         one_of_kind(text, "ConfigMap", |fields, problems| {
-            fields.pass_over(&["immutable"]);
-            let entries = fields.map("data", problems).map(|mut data| data.rest());
+            fields.ignore(&["immutable"]);
+            let entries = fields.map("data", problems).map(|mut data| data.take_all());
             let mut data = Data::read(entries.unwrap_or_default(), problems);
             let settings = read(&mut data, problems);
             for (key, line, _) in data.left.iter().filter(|(key, ..)| *key != "_example") {
@@ -107,7 +107,7 @@ fn read(data: &mut Data<'_>, problems: &mut Problems) -> ClusterSettings {
     let mut it = ClusterSettings::default();
     let mut percentage = it.container_concurrency_target_fraction;
     let class = |text: &str| Some(text.trim().to_owned());
-    data.set("pod-autoscaler-class", &mut it.pod_autoscaler_class, class, "a text", problems);
+    data.set("pod-autoscaler-class", &mut it.pod_autoscaler_class, class, "a string", problems);
     for (key, into) in [
         ("enable-scale-to-zero", &mut it.enable_scale_to_zero),
         ("allow-zero-initial-scale", &mut it.allow_zero_initial_scale),
@@ -135,7 +135,7 @@ fn read(data: &mut Data<'_>, problems: &mut Problems) -> ClusterSettings {
     ] {
         data.set(key, into, int32, "a whole number of 32 bits", problems);
     }
-    // Values up to 1 are shares, for the sake of old files.
+    // Values up to 1 are fractions, for compatibility with old files.
     it.container_concurrency_target_fraction =
         if percentage > 1.0 { percentage / 100.0 } else { percentage };
     let durations = read_durations(data, problems);
@@ -150,7 +150,7 @@ fn read(data: &mut Data<'_>, problems: &mut Problems) -> ClusterSettings {
     it
 }
 
-/// Milliseconds, rounded up: a wait must not become shorter.
+/// Milliseconds, rounded up so that a wait does not become shorter.
 fn millis(nanos: i64) -> u64 {
     (nanos.max(0) as u64).div_ceil(1_000_000)
 }
@@ -176,58 +176,58 @@ fn read_durations(data: &mut Data<'_>, problems: &mut Problems) -> Durations {
 fn check_durations(it: &Durations, data: &Data<'_>, problems: &mut Problems) {
     let window = i64::from(WINDOW_MIN_SECONDS) * SECOND..=i64::from(WINDOW_MAX_SECONDS) * SECOND;
     let is_whole = |nanos: i64| nanos % SECOND == 0;
-    let mut refuse_if = |is_wrong: bool, key: &str, what: &str| {
+    let mut reject_if = |is_wrong: bool, key: &str, what: &str| {
         if is_wrong {
             problems.add(data.line(key), format!("{key} {what}"));
         }
     };
-    refuse_if(it.grace_period <= 0, "scale-to-zero-grace-period", "must be above 0");
-    refuse_if(it.scale_down_delay < 0, "scale-down-delay", "must not be negative");
-    refuse_if(!is_whole(it.scale_down_delay), "scale-down-delay", "must be whole seconds");
-    refuse_if(it.retention < 0, "scale-to-zero-pod-retention-period", "must not be negative");
-    refuse_if(!window.contains(&it.stable_window), "stable-window", "must be 6s to 1h");
-    refuse_if(!is_whole(it.stable_window), "stable-window", "must be whole seconds");
+    reject_if(it.grace_period <= 0, "scale-to-zero-grace-period", "must be above 0");
+    reject_if(it.scale_down_delay < 0, "scale-down-delay", "must not be negative");
+    reject_if(!is_whole(it.scale_down_delay), "scale-down-delay", "must be whole seconds");
+    reject_if(it.retention < 0, "scale-to-zero-pod-retention-period", "must not be negative");
+    reject_if(!window.contains(&it.stable_window), "stable-window", "must be 6s to 1h");
+    reject_if(!is_whole(it.stable_window), "stable-window", "must be whole seconds");
 }
 
 fn check_numbers(it: &ClusterSettings, data: &Data<'_>, problems: &mut Problems) {
-    let mut refuse_if = |is_wrong: bool, key: &str, what: String| {
+    let mut reject_if = |is_wrong: bool, key: &str, what: String| {
         if is_wrong {
             problems.add(data.line(key), format!("{key} {what}"));
         }
     };
     let burst = it.target_burst_capacity;
-    let what = format!("is {burst}, allowed is -1 (endless), 0 (none) or more");
-    refuse_if(burst < 0.0 && burst != -1.0, "target-burst-capacity", what);
+    let what = format!("is {burst}, allowed is -1 (unlimited), 0 (none) or more");
+    reject_if(burst < 0.0 && burst != -1.0, "target-burst-capacity", what);
     let fraction = it.container_concurrency_target_fraction;
     let is_share = fraction > 0.0 && fraction <= 1.0;
     let percentage = "container-concurrency-target-percentage";
-    refuse_if(!is_share, percentage, "must be above 0 and at most 100".to_owned());
+    reject_if(!is_share, percentage, "must be above 0 and at most 100".to_owned());
     let target = fraction * it.container_concurrency_target_default;
     let what = format!(
         "and container-concurrency-target-default make a target of {target}, allowed is {TARGET_MIN} \
          or more"
     );
-    refuse_if(is_share && target < TARGET_MIN, percentage, what);
+    reject_if(is_share && target < TARGET_MIN, percentage, what);
     for (key, value, least) in [
         ("requests-per-second-target-default", it.requests_per_second_target_default, TARGET_MIN),
         ("activator-capacity", it.activator_capacity, 1.0),
     ] {
-        refuse_if(value < least, key, format!("is {value}, allowed is {least} or more"));
+        reject_if(value < least, key, format!("is {value}, allowed is {least} or more"));
     }
     for (key, rate) in [
         ("max-scale-up-rate", it.max_scale_up_rate),
         ("max-scale-down-rate", it.max_scale_down_rate),
     ] {
-        refuse_if(rate <= 1.0, key, format!("is {rate}, allowed is more than 1"));
+        reject_if(rate <= 1.0, key, format!("is {rate}, allowed is more than 1"));
     }
     let share = it.panic_window_percentage;
     let is_outside = !(1.0..=100.0).contains(&share);
-    refuse_if(is_outside, "panic-window-percentage", format!("is {share}, allowed is 1 to 100"));
+    reject_if(is_outside, "panic-window-percentage", format!("is {share}, allowed is 1 to 100"));
 }
 
 fn check_scales(it: &ClusterSettings, data: &Data<'_>, problems: &mut Problems) {
     let ClusterSettings { initial_scale, min_scale, max_scale, max_scale_limit, .. } = *it;
-    let mut refuse_if = |is_wrong: bool, key: &str, what: String| {
+    let mut reject_if = |is_wrong: bool, key: &str, what: String| {
         if is_wrong {
             problems.add(data.line(key), format!("{key} {what}"));
         }
@@ -237,15 +237,15 @@ fn check_scales(it: &ClusterSettings, data: &Data<'_>, problems: &mut Problems) 
         "is {initial_scale}, allowed is {least_initial} or more (allow-zero-initial-scale is {})",
         it.allow_zero_initial_scale
     );
-    refuse_if(initial_scale < least_initial, "initial-scale", what);
-    refuse_if(min_scale < 0, "min-scale", format!("is {min_scale}, allowed is 0 or more"));
+    reject_if(initial_scale < least_initial, "initial-scale", what);
+    reject_if(min_scale < 0, "min-scale", format!("is {min_scale}, allowed is 0 or more"));
     let what = format!("is {max_scale_limit}, allowed is 0 (none) or more");
-    refuse_if(max_scale_limit < 0, "max-scale-limit", what);
+    reject_if(max_scale_limit < 0, "max-scale-limit", what);
     let least_max = i32::from(max_scale_limit > 0);
     let what =
         format!("is {max_scale}, allowed is {least_max} to max-scale-limit ({max_scale_limit})");
     let is_beyond = max_scale_limit > 0 && max_scale > max_scale_limit;
-    refuse_if(max_scale < least_max || is_beyond, "max-scale", what);
+    reject_if(max_scale < least_max || is_beyond, "max-scale", what);
     let what = format!("is {min_scale}, which is more than max-scale ({max_scale})");
-    refuse_if(max_scale > 0 && min_scale > max_scale, "min-scale", what);
+    reject_if(max_scale > 0 && min_scale > max_scale, "min-scale", what);
 }

@@ -1,10 +1,10 @@
-//! Reading the fields of a map one by one, naming what is left over.
+//! Reads the fields of a map one by one and reports those that remain.
 
 use super::problems::{ManifestError, Problems};
 use super::yaml_tree::{Node, Value, documents};
 use crate::quantity::Quantity;
 
-/// The fields of one map that have not been asked for yet.
+/// The fields of one map that have not been read yet.
 pub(super) struct Fields<'a> {
     path: String,
     line: usize,
@@ -12,7 +12,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `node`; none, and a problem, if it is no map.
+    /// The fields of `node`; none, and a problem, if it is not a map.
     pub(super) fn of(node: &'a Node, path: impl Into<String>, problems: &mut Problems) -> Self {
         let path = path.into();
         let left = match &node.value {
@@ -28,35 +28,35 @@ impl<'a> Fields<'a> {
         Self { path, line: node.line, left }
     }
 
-    /// Where the map begins.
+    /// Line where the map begins.
     pub(super) fn line(&self) -> usize {
         self.line
     }
 
-    /// Where a field begins, or the map if it is not there.
+    /// Line where a field begins, or the map if the field is missing.
     pub(super) fn line_of(&self, key: &str) -> usize {
         self.left.iter().find(|(name, ..)| *name == key).map_or(self.line, |(_, line, _)| *line)
     }
 
-    /// The path of one of its fields.
+    /// Path of one of its fields.
     pub(super) fn path(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Takes a field out, if it is there and says something.
+    /// Removes and returns a field, if it is set and not null.
     pub(super) fn take(&mut self, key: &str) -> Option<(usize, &'a Node)> {
         let place = self.left.iter().position(|(name, ..)| *name == key)?;
         let (_, line, node) = self.left.remove(place);
         (!node.is_null()).then_some((line, node))
     }
 
-    /// Takes out and forgets fields that do not matter here.
-    pub(super) fn pass_over(&mut self, keys: &[&str]) {
+    /// Discards fields that are not used here.
+    pub(super) fn ignore(&mut self, keys: &[&str]) {
         self.left.retain(|(name, ..)| !keys.contains(name));
     }
 
-    /// Everything that is left, in order.
-    pub(super) fn rest(&mut self) -> Vec<(&'a str, usize, &'a Node)> {
+    /// Removes and returns all remaining fields, in order.
+    pub(super) fn take_all(&mut self) -> Vec<(&'a str, usize, &'a Node)> {
         std::mem::take(&mut self.left)
     }
 
@@ -148,7 +148,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Names every field that nobody asked for.
+    /// Reports every field that was not read.
     pub(super) fn finish(self, problems: &mut Problems) {
         for (key, line, _) in &self.left {
             problems.add(*line, format!("{} is not a known field", self.path(key)));
@@ -160,7 +160,7 @@ fn shown(path: &str) -> &str {
     if path.is_empty() { "the document" } else { path }
 }
 
-/// Reads the one document of `kind` in `text` with `read`; fields every object has are passed over.
+/// Reads the one document of `kind` in `text` with `read`; fields that every object has are ignored.
 pub(super) fn one_of_kind<T>(
     text: &str,
     kind: &str,
@@ -180,9 +180,9 @@ pub(super) fn one_of_kind<T>(
         return Err(ManifestError::one(None, problem));
     };
     let mut fields = Fields::of(document, "", &mut problems);
-    fields.pass_over(&["kind", "status"]);
+    fields.ignore(&["kind", "status"]);
     let value = read(&mut fields, &mut problems);
-    fields.pass_over(&["apiVersion", "metadata"]);
+    fields.ignore(&["apiVersion", "metadata"]);
     fields.finish(&mut problems);
     problems.or(value)
 }

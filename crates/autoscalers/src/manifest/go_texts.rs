@@ -1,12 +1,12 @@
-//! Texts as Go's library reads them: `strconv` and `time.ParseDuration`. Values of a ConfigMap are texts,
-//! and Knative accepts exactly these.
+//! Parsers for strings as in Go's library: `strconv` and `time.ParseDuration`. Values of a ConfigMap are strings, and
+//! Knative accepts exactly these.
 //!
 //! ```text
 //!  bool      1 t T true True TRUE, 0 f F false False FALSE
 //!  duration  signs, decimals and units h m s ms us ns in a row: 1h30m, 1.5s, 0
 //! ```
 //!
-//! `1m30s` is 90 s; `90` is an error, because only `0` may go without a unit.
+//! `1m30s` is 90 s; `90` is an error, because only `0` may omit the unit.
 
 /// `strconv.ParseBool`.
 pub(super) fn boolean(text: &str) -> Option<bool> {
@@ -17,7 +17,7 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// `strconv.ParseFloat` without hexadecimal floats; numbers too large are refused, as is what is none.
+/// `strconv.ParseFloat` without hexadecimal floats; NaN and numbers out of range are rejected.
 pub(super) fn float(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
     let is_written_so = text.to_ascii_lowercase().contains("inf");
@@ -65,7 +65,7 @@ fn unit_nanos(unit: &str) -> Option<i64> {
     })
 }
 
-/// A decimal number of a unit, its fraction cut off at nanoseconds.
+/// A decimal number of a unit, truncated to nanoseconds.
 fn part_nanos(number: &str, unit: i64) -> Option<i64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     if whole.len() + part.len() == 0 || part.contains('.') {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_as_go_reads_them() {
+    fn durations_are_parsed_as_in_go() {
         const SECOND: i64 = 1_000_000_000;
         let cases = [
             ("0", Some(0)),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_and_numbers_as_go_reads_them() {
+    fn booleans_and_numbers_are_parsed_as_in_go() {
         assert_eq!((boolean("T"), boolean("yes"), boolean("tRUE")), (Some(true), None, None));
         assert_eq!((int32("+7"), int32("7.0"), int32("2147483648")), (Some(7), None, None));
         assert_eq!((float("1e3"), float(" 1"), float("1e999")), (Some(1000.0), None, None));

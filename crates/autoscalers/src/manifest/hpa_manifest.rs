@@ -1,11 +1,11 @@
-//! A HorizontalPodAutoscaler out of YAML, `autoscaling/v2` or `autoscaling/v1`.
+//! Reads a HorizontalPodAutoscaler from YAML, `autoscaling/v2` or `autoscaling/v1`.
 //!
 //! ```text
 //!  spec: {minReplicas, maxReplicas, metrics: [{type, <source>: {target: {type, …}}}], behavior: {scaleUp, …}}
 //! ```
 //!
-//! Left out: `minReplicas` is 1, `metrics` is CPU at 80 %, `behavior` means the older limits. Bounds are those
-//! of the API server: a period of 1 to 1800 s, a window of 0 to 3600 s.
+//! Defaults: `minReplicas` is 1, `metrics` is CPU at 80 %, no `behavior` means the older limits. Bounds are those of
+//! the API server: a period of 1 to 1800 s, a window of 0 to 3600 s.
 
 use super::fields::{Fields, one_of_kind};
 use super::problems::{ManifestError, Problems};
@@ -19,11 +19,11 @@ const RESOURCES: [(&str, Resource); 2] = [("cpu", Resource::Cpu), ("memory", Res
 const COUNT: (i64, i64) = (1, i32::MAX as i64);
 
 impl Spec {
-    /// Reads a HorizontalPodAutoscaler out of YAML.
+    /// Reads a HorizontalPodAutoscaler from YAML.
     ///
     /// # Errors
     ///
-    /// All problems at once: unknown fields, values out of bounds, targets that do not fit their metric.
+    /// Returns all problems together: unknown fields, values out of bounds, targets that do not fit their metric.
     pub fn from_yaml(text: &str) -> Result<Self, ManifestError> {
         one_of_kind(text, "HorizontalPodAutoscaler", |fields, problems| {
             let versions = [("autoscaling/v2", false), ("autoscaling/v1", true)];
@@ -40,12 +40,12 @@ impl Spec {
 }
 
 fn read(mut spec: Fields<'_>, is_v1: bool, problems: &mut Problems) -> Spec {
-    spec.pass_over(&["scaleTargetRef"]);
+    spec.ignore(&["scaleTargetRef"]);
     let (line, min_line, before) = (spec.line(), spec.line_of("minReplicas"), problems.count());
     let min = spec.int("minReplicas", (0, COUNT.1), problems).unwrap_or(1);
     let max = spec.int("maxReplicas", COUNT, problems);
     if max.is_none() {
-        problems.add_unless_told(before, line, "spec.maxReplicas is missing");
+        problems.add_unless_reported(before, line, "spec.maxReplicas is missing");
     }
     let mut metrics = Vec::new();
     let mut behavior = None;
@@ -86,7 +86,7 @@ fn metric(node: &Node, problems: &mut Problems) -> Option<MetricSpec> {
     ];
     let before = problems.count();
     let Some(kind) = fields.choice("type", &kinds, problems) else {
-        problems.add_unless_told(before, node.line, "spec.metrics[].type is missing");
+        problems.add_unless_reported(before, node.line, "spec.metrics[].type is missing");
         return None;
     };
     let Some(mut inner) = fields.map(kind, problems) else {
@@ -102,7 +102,7 @@ fn metric(node: &Node, problems: &mut Problems) -> Option<MetricSpec> {
         (Some(source), Some(target)) => (source, target),
         _ => {
             let what = format!("spec.metrics[].{kind}.target or its value is missing");
-            problems.add_unless_told(before, line, what);
+            problems.add_unless_reported(before, line, what);
             return None;
         }
     };
@@ -130,19 +130,19 @@ fn source(kind: &str, inner: &mut Fields<'_>, problems: &mut Problems) -> Option
         };
         if found.is_none() {
             let what = format!("spec.metrics[].{kind} lacks its name or container");
-            problems.add_unless_told(before, inner.line(), what);
+            problems.add_unless_reported(before, inner.line(), what);
         }
         return found;
     }
     let name = inner.map("metric", problems).and_then(|mut metric| {
-        // Selectors choose among series, which is the metrics API's business.
-        metric.pass_over(&["selector"]);
+        // Selectors choose among series, which is done by the metrics API.
+        metric.ignore(&["selector"]);
         let name = metric.text("name", problems).map(|(_, name)| name.to_owned());
         metric.finish(problems);
         name
     });
     let described = inner.map("describedObject", problems).and_then(|mut object| {
-        object.pass_over(&["apiVersion", "name"]);
+        object.ignore(&["apiVersion", "name"]);
         let kind = object.text("kind", problems).map(|(_, kind)| kind.to_owned());
         object.finish(problems);
         kind
@@ -227,7 +227,7 @@ fn rate_policy(node: &Node, problems: &mut Problems) -> Option<RatePolicy> {
     fields.finish(problems);
     let (Some(is_pods), Some(value), Some(period)) = (is_pods, value, period) else {
         let what = "policies[] needs type, value and periodSeconds";
-        problems.add_unless_told(before, node.line, what);
+        problems.add_unless_reported(before, node.line, what);
         return None;
     };
     let value = value as i32;

@@ -1,20 +1,20 @@
-//! What is wrong with a manifest: everything at once, each with its line.
+//! Problems of a manifest, collected and reported together, each with its line.
 
 use std::fmt;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Counted from 1; nothing if the text as a whole is meant.
+    /// Line from 1; `None` if the problem concerns the whole text.
     pub line: Option<usize>,
-    /// What it is, with the value and what is allowed.
+    /// Description, with the value and what is allowed.
     pub what: String,
 }
 
 /// Fatal: a manifest that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ManifestError {
-    /// All that is wrong, in the order of lines.
+    /// All problems, in order of lines.
     pub problems: Vec<Problem>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for ManifestError {
     }
 }
 
-/// Problems as they are found.
+/// Collects problems.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     found: Vec<Problem>,
@@ -49,19 +49,24 @@ impl Problems {
         self.found.push(Problem { line: Some(line), what: what.into() });
     }
 
-    /// How many there are.
+    /// Number of problems so far.
     pub(super) fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// Adds a problem unless something more exact was added since there were `before`.
-    pub(super) fn add_unless_told(&mut self, before: usize, line: usize, what: impl Into<String>) {
+    /// Adds a problem unless a more specific one was added since the count was `before`.
+    pub(super) fn add_unless_reported(
+        &mut self,
+        before: usize,
+        line: usize,
+        what: impl Into<String>,
+    ) {
         if self.count() == before {
             self.add(line, what);
         }
     }
 
-    /// The value, if nothing was found.
+    /// Returns the value if there are no problems.
     pub(super) fn or<T>(mut self, value: T) -> Result<T, ManifestError> {
         if self.found.is_empty() {
             return Ok(value);

@@ -1,4 +1,4 @@
-//! Manifests as users have them, and everything that can be wrong with one.
+//! Tests with realistic manifests, and with every kind of problem in one.
 
 use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ fn every_key_of_the_config_map_is_read() {
 }
 
 #[test]
-fn a_share_and_a_percentage_mean_the_same() {
+fn a_fraction_and_a_percentage_are_equivalent() {
     for text in ["0.7", "70"] {
         let data = format!("  container-concurrency-target-percentage: \"{text}\"\n");
         assert_eq!(config_map(&data), Ok(ClusterSettings::default()), "{text}");
@@ -82,7 +82,7 @@ fn a_share_and_a_percentage_mean_the_same() {
 }
 
 #[test]
-fn all_problems_of_a_config_map_come_at_once_with_their_lines() {
+fn all_problems_of_a_config_map_are_reported_with_their_lines() {
     let data = r#"  stable-windw: "60s"
   max-scale-up-rate: "1"
   stable-window: "7.5s"
@@ -101,13 +101,13 @@ fn all_problems_of_a_config_map_come_at_once_with_their_lines() {
             "9: enable-scale-to-zero is \"yes\", which is not a boolean",
             "10: min-scale is 5, which is more than max-scale (3)",
             "12: initial-scale is 0, allowed is 1 or more (allow-zero-initial-scale is false)",
-            "13: panic-window-percentage is no text to YAML; write \"10\" with quotes",
+            "13: panic-window-percentage must be a string; quote the value: \"10\"",
         ]
     );
 }
 
 #[test]
-fn a_default_maximum_is_needed_below_a_limit() {
+fn a_limit_requires_a_default_maximum() {
     let error = config_map("  max-scale-limit: \"5\"\n").unwrap_err();
     assert_eq!(problems(error), ["6: max-scale is 0, allowed is 1 to max-scale-limit (5)"]);
 }
@@ -161,7 +161,7 @@ fn an_hpa_is_read_with_its_defaults() {
 }
 
 #[test]
-fn version_one_of_an_hpa_knows_cpu_only() {
+fn version_one_of_an_hpa_supports_cpu_only() {
     let text = "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nspec:\n  maxReplicas: 5\n  \
                 targetCPUUtilizationPercentage: 70\n";
     let spec = Spec::from_yaml(text).unwrap();
@@ -230,7 +230,7 @@ fn a_vpa_is_read_with_its_defaults() {
 }
 
 #[test]
-fn contradictions_of_a_vpa_are_named() {
+fn contradictions_in_a_vpa_are_reported() {
     let text = VPA.replace("cpu: 1,", "cpu: 50m,").replace("\"*\"", "app");
     assert_eq!(
         problems(VpaSettings::from_yaml(&text).unwrap_err()),
@@ -242,13 +242,13 @@ fn contradictions_of_a_vpa_are_named() {
 }
 
 #[test]
-fn what_is_no_manifest_is_refused_with_a_reason() {
+fn a_text_that_is_not_a_manifest_is_rejected_with_a_reason() {
     let refused = |text: &str| problems(ClusterSettings::from_yaml(text).unwrap_err()).join("; ");
     assert_eq!(refused(""), "-: has 0 documents of kind ConfigMap, allowed is one");
-    assert_eq!(refused("kind: ConfigMap\nkind: Secret\n"), "2: kind is written twice");
+    assert_eq!(refused("kind: ConfigMap\nkind: Secret\n"), "2: key kind appears twice");
     assert_eq!(
         refused("kind: ConfigMap\ndata: &a {b: *a}\n"),
-        "2: is an alias; manifests spell everything out"
+        "2: is an alias; write the value out instead"
     );
     let deep = format!("{}{}", "[".repeat(40), "]".repeat(40));
     assert_eq!(refused(&deep), "1: is nested deeper than 32 levels");

@@ -1,12 +1,12 @@
-//! A VerticalPodAutoscaler out of YAML, `autoscaling.k8s.io/v1`.
+//! Reads a VerticalPodAutoscaler from YAML, `autoscaling.k8s.io/v1`.
 //!
 //! ```text
 //!  metadata.annotations: vpa-post-processor.kubernetes.io/<container>_integerCPU: "true"
 //!  spec: {updatePolicy: {updateMode, …}, resourcePolicy: {containerPolicies: [{containerName, …}]}}
 //! ```
 //!
-//! Left out: `updateMode` is Recreate, both resources are controlled, requests and limits too. `minAllowed`
-//! above `maxAllowed` is no error upstream (the upper one wins); here it is a contradiction with its line.
+//! Defaults: `updateMode` is Recreate, both resources are controlled, for requests and limits. `minAllowed` above
+//! `maxAllowed` is not an error upstream (the upper one wins); here it is reported with its line.
 
 use super::fields::{Fields, one_of_kind};
 use super::problems::{ManifestError, Problems};
@@ -20,11 +20,11 @@ const ANY: (i64, i64) = (1, i64::MAX);
 const INTEGER_CPU: (&str, &str) = ("vpa-post-processor.kubernetes.io/", "_integerCPU");
 
 impl VpaSettings {
-    /// Reads a VerticalPodAutoscaler out of YAML.
+    /// Reads a VerticalPodAutoscaler from YAML.
     ///
     /// # Errors
     ///
-    /// All problems at once: unknown fields, values out of bounds, policies that contradict each other.
+    /// Returns all problems together: unknown fields, values out of bounds, policies that contradict each other.
     pub fn from_yaml(text: &str) -> Result<Self, ManifestError> {
         one_of_kind(text, "VerticalPodAutoscaler", |fields, problems| {
             let versions = [("autoscaling.k8s.io/v1", ())];
@@ -36,7 +36,7 @@ impl VpaSettings {
                 problems.add(fields.line(), "spec is missing");
                 return VpaSettings::default();
             };
-            spec.pass_over(&["targetRef", "recommenders"]);
+            spec.ignore(&["targetRef", "recommenders"]);
             let update = spec.map("updatePolicy", problems);
             let resource = spec.map("resourcePolicy", problems);
             spec.finish(problems);
@@ -51,7 +51,7 @@ impl VpaSettings {
 
 fn integer_cpu(mut metadata: Fields<'_>, problems: &mut Problems) -> Vec<String> {
     let Some(mut annotations) = metadata.map("annotations", problems) else { return Vec::new() };
-    let named = annotations.rest().into_iter().filter_map(|(key, _, node)| {
+    let named = annotations.take_all().into_iter().filter_map(|(key, _, node)| {
         let container = key.strip_prefix(INTEGER_CPU.0)?.strip_suffix(INTEGER_CPU.1)?;
         matches!(&node.value, Value::Scalar(text, _) if text == "true")
             .then(|| container.to_owned())
@@ -90,7 +90,7 @@ fn requirement(node: &Node, problems: &mut Problems) -> EvictionRequirement {
     let resources = resources(&mut fields, "resources", problems);
     if must_rise.is_none() || resources.is_none() {
         let what = "evictionRequirements[] needs resources and changeRequirement";
-        problems.add_unless_told(before, node.line, what);
+        problems.add_unless_reported(before, node.line, what);
     }
     fields.finish(problems);
     EvictionRequirement {

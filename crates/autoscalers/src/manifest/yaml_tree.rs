@@ -1,16 +1,16 @@
-//! A YAML document as a tree that remembers its lines. Built from the parser's events, so that what has no
-//! place in a manifest (aliases, endless nesting, a key twice) is refused with its line.
+//! A YAML document as a tree with line numbers. Built from the parser's events, so that what does not belong in a
+//! manifest (aliases, deep nesting, duplicate keys) is rejected with its line.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use super::problems::ManifestError;
 
-/// Deepest nesting that is followed; an HPA needs eight.
+/// Maximum nesting; an HPA needs eight levels.
 const DEPTH_LIMIT: usize = 32;
-/// Longest text that is read; etcd takes no larger object.
+/// Maximum length of the text; etcd stores no larger object.
 const SIZE_LIMIT: usize = 1 << 20;
 
-/// A value and where it begins.
+/// A value and the line where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) line: usize,
@@ -22,24 +22,24 @@ pub(super) enum Value {
     /// Text, and whether it was written without quotes.
     Scalar(String, bool),
     List(Vec<Node>),
-    /// Keys with their lines, in order, each once.
+    /// Keys with their lines, in order, without duplicates.
     Map(Vec<(String, usize, Node)>),
 }
 
 impl Node {
-    /// Whether it says nothing: `null`, `~`, or nothing at all.
+    /// Whether it is null: `null`, `~`, or empty.
     pub(super) fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar(text, true) if ["", "~", "null"].contains(&text.as_str()))
     }
 }
 
-/// What is being filled.
+/// A collection that is being built.
 enum Open {
     List(usize, Vec<Node>),
     Map(usize, Vec<(String, usize, Node)>, Option<(String, usize)>),
 }
 
-/// The documents of `text` that say something.
+/// Parses the documents of `text` that are not null.
 pub(super) fn documents(text: &str) -> Result<Vec<Node>, ManifestError> {
     if text.len() > SIZE_LIMIT {
         let problem = format!("has {} bytes, allowed are {SIZE_LIMIT}", text.len());
@@ -70,7 +70,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node>, ManifestError> {
             }
             Event::SequenceEnd | Event::MappingEnd => open.pop().map(Open::close),
             Event::Alias(_) => {
-                let problem = "is an alias; manifests spell everything out";
+                let problem = "is an alias; write the value out instead";
                 return Err(ManifestError::one(Some(line), problem));
             }
             Event::Nothing
@@ -90,7 +90,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node>, ManifestError> {
     Ok(documents.into_iter().filter(|node: &Node| !node.is_null()).collect())
 }
 
-/// Puts a finished node where it belongs.
+/// Adds a finished node to its parent.
 fn place(node: Node, open: &mut [Open], documents: &mut Vec<Node>) -> Result<(), ManifestError> {
     match open.last_mut() {
         None => documents.push(node),
@@ -102,7 +102,7 @@ fn place(node: Node, open: &mut [Open], documents: &mut Vec<Node>) -> Result<(),
                     return Err(ManifestError::one(Some(node.line), "is a key that is not text"));
                 };
                 if entries.iter().any(|(other, ..)| *other == name) {
-                    let problem = format!("{name} is written twice");
+                    let problem = format!("key {name} appears twice");
                     return Err(ManifestError::one(Some(node.line), problem));
                 }
                 *key = Some((name, node.line));

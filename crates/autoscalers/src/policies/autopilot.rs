@@ -5,8 +5,8 @@
 //!              ─► window recommender or ensemble ─► CPU and memory of each instance
 //! ```
 //!
-//! With ticks of 10 s a window holds 30 samples; a wish is made when it is full, and only then. A function
-//! that used 0.4 cores in all of them is given the limit that covers 0.4, and 15 % on top.
+//! With ticks of 10 s a window holds 30 samples; a target is set only when the window is full. A function that used
+//! 0.4 cores in all of them gets the limit that covers 0.4, plus 15 %.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use windfall_core::{Decision, FunctionId, Observation, Policy, PolicyError, Sett
 
 use crate::autopilot::{Ensemble, EnsembleSettings, Ladder, WindowRecommender, WindowSettings};
 
-/// Which of the two recommenders speaks.
+/// Which of the two recommenders is used.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AutopilotKind {
     /// The window recommender, with its settings for CPU and memory.
@@ -31,7 +31,7 @@ pub struct Autopilot {
     functions: BTreeMap<FunctionId, Job>,
 }
 
-/// What is known of one function.
+/// State of one function.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     cpu: Limiter,
@@ -57,7 +57,7 @@ impl Limiter {
 }
 
 impl Autopilot {
-    /// A policy that decides once per `window_seconds` (300 in the paper).
+    /// Creates a policy that decides once per `window_seconds` (300 in the paper).
     pub fn new(kind: AutopilotKind, window_seconds: i64) -> Self {
         Self { kind, window_seconds, functions: BTreeMap::new() }
     }
@@ -77,7 +77,7 @@ impl Default for Autopilot {
 }
 
 impl Job {
-    /// A job whose first window begins at second `now`.
+    /// Creates a job whose first window begins at second `now`.
     pub(super) fn new(kind: &AutopilotKind, now: i64) -> Self {
         let (cpu, memory) = match kind.clone() {
             AutopilotKind::Window(cpu, memory) => (
@@ -93,18 +93,18 @@ impl Job {
         Self { cpu, memory, cpu_samples, memory_samples, window_began: now }
     }
 
-    /// Takes in one measurement, cores and MiB.
+    /// Adds one measurement, in cores and MiB.
     pub(super) fn sample(&mut self, cpu_cores: f64, memory_mib: f64) {
         self.cpu_samples.push(cpu_cores);
         self.memory_samples.push(memory_mib);
     }
 
-    /// Whether the window is over.
+    /// Whether the window has ended.
     pub(super) fn is_due(&self, now: i64, window_seconds: i64) -> bool {
         now - self.window_began >= window_seconds
     }
 
-    /// The limits of CPU and memory from here on; nothing until there was a sample.
+    /// Returns the new limits of CPU and memory; `None` until there was a sample.
     pub(super) fn close_window(&mut self, now: i64) -> (Option<f64>, Option<f64>) {
         self.window_began = now;
         let limits = (
@@ -130,7 +130,7 @@ impl Policy for Autopilot {
             let job = self.functions.entry(view.function).or_insert_with(|| Job::new(kind, now));
             let ready = view.ready.get();
             let is_busy = view.in_flight > 0 || view.completions > 0;
-            // Old numbers have been seen before.
+            // Stale measurements have already been counted.
             if ready > 0 && is_busy && seen.age() <= seen.window {
                 job.sample(view.cpu_used_cores / f64::from(ready), view.memory_peak_mib);
             }

@@ -1,12 +1,12 @@
-//! Google's Autopilot where calls are sized one by one.
+//! Google's Autopilot with per-call sizing.
 //!
 //! ```text
 //!  CallOutcome ─► mean CPU and memory peak of the call ─► collected for one window (5 min)
-//!  CallView ────► window over? recommend anew ─► CPU and memory of the call
+//!  CallView ────► window ended? new recommendation ─► CPU and memory of the call
 //! ```
 //!
-//! A call is one task of a job, measured over its whole life. Until the first window is over calls get what
-//! the user reserves.
+//! A call is one task of a job, measured over its whole run. Calls get what the user reserves until the first window has
+//! ended.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId,
 use super::autopilot::{AutopilotKind, Job};
 use super::vpa::second;
 
-/// Autopilot, one per function, for single calls.
+/// Autopilot, one per function, for per-call sizing.
 #[derive(Clone, Debug)]
 pub struct AutopilotForCalls {
     kind: AutopilotKind,
@@ -26,12 +26,12 @@ pub struct AutopilotForCalls {
 #[derive(Clone, Debug)]
 struct Limited {
     job: Job,
-    /// CPU in cores and memory in MiB, once there was a window with samples.
+    /// CPU in cores and memory in MiB, after the first window with samples.
     limits: (Option<f64>, Option<f64>),
 }
 
 impl AutopilotForCalls {
-    /// A policy that decides once per `window_seconds` (300 in the paper).
+    /// Creates a policy that decides once per `window_seconds` (300 in the paper).
     pub fn new(kind: AutopilotKind, window_seconds: i64) -> Self {
         Self { kind, window_seconds, functions: BTreeMap::new() }
     }

@@ -1,8 +1,9 @@
-//! The policies that size single calls: conformance, and one worked number each.
+//! Tests of the policies with per-call sizing: conformance, and one worked number each.
 
 use windfall_core::conformance::call_policy_suite;
 use windfall_core::{
-    Allocation, CallId, CallOutcome, CallPolicy, CallView, Duration, FunctionId, NodeId, Timestamp,
+    Allocation, CallCapabilities, CallId, CallOutcome, CallPolicy, CallView, Duration, FunctionId,
+    NodeId, Room, Timestamp,
 };
 
 use super::{AutopilotForCalls, VpaForCalls};
@@ -19,8 +20,9 @@ fn call(second: u64) -> CallView {
         input: None,
         reservation: USER,
         ceiling: Allocation::new(8000, 4096),
-        free_in_cluster: (16.0, 65_536.0),
+        free_in_cluster: Room { cores: 16.0, mib: 65_536.0 },
         waiting: 0,
+        capabilities: CallCapabilities::QUOTA,
         foresight: None,
     }
 }
@@ -65,7 +67,7 @@ fn vpa_gives_a_call_the_last_target_of_its_function() {
         vpa.learn(&outcome(second, 0.4, 100.0));
     }
     assert_eq!(size(&mut vpa, 12), (0.476, 250.0));
-    // Heavier calls show in the next round of the recommender, not before.
+    // Heavier calls have an effect from the next round of the recommender on.
     for second in 12..52 {
         vpa.learn(&outcome(second, 1.5, 100.0));
     }
@@ -83,7 +85,7 @@ fn vpa_raises_memory_after_a_kill() {
     };
     vpa.learn(&killed);
     let (_, memory) = size(&mut vpa, 6);
-    // 400 MiB lie in a bucket that ends at most 7 % higher; 15 % on top.
+    // 400 MiB are in a bucket that ends at most 7 % higher; plus 15 %.
     assert!((400.0 * 1.15..400.0 * 1.15 * 1.07).contains(&memory), "{memory}");
 }
 

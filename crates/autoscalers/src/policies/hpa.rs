@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Four ready instances of 1 core that use 3.6 cores together are four pods at 90 %; with a target of 50 %
-//! the wish is ceil(1.8 · 4) = 8. Old measurements are shown as missing samples.
+//! the target is ceil(1.8 · 4) = 8. Stale measurements are passed as missing samples.
 //!
-//! Like a Deployment, a function has `spec.replicas` from the start, at least `minReplicas`, whether or not
-//! an instance stands yet; every sync repeats it. Instances that a platform starts by itself on top stay
-//! for one sync period when they fall idle.
+//! Like a Deployment, a function has `spec.replicas` from the start, at least `minReplicas`, even before an instance
+//! exists; every sync repeats it. Additional instances that the platform starts by itself stay for one sync period when
+//! they become idle.
 
 use std::collections::BTreeMap;
 
@@ -26,10 +26,10 @@ use crate::hpa::{
     Ready, Sample, Seen, Source, Spec, Usage,
 };
 
-/// Metrics other than CPU and memory that an observation tells.
+/// Metrics other than CPU and memory that an observation contains.
 const METRICS: [&str; 2] = ["concurrency", "requests-per-second"];
 
-/// Most pods that are drawn up one by one; more are not told apart by anything.
+/// Maximum number of pods that are modelled individually.
 const MOST_PODS: u32 = 100_000;
 
 /// The HorizontalPodAutoscaler, one per function.
@@ -44,26 +44,27 @@ pub struct Hpa {
 #[derive(Clone, Debug)]
 struct Scaled {
     controller: Controller,
-    /// `spec.replicas`: what was last wished for, or found.
+    /// `spec.replicas`: the last target, or the observed count.
     replicas: i32,
     synced_ms: Option<i64>,
 }
 
 impl Hpa {
-    /// A policy under the controller's settings; every function has the same spec. Syncs are at least
+    /// Creates a policy with the controller's settings; every function has the same spec. Syncs are at least
     /// `sync_period_ms` apart (15 000 by default upstream).
     pub fn new(settings: ControllerSettings, spec: Spec, sync_period_ms: i64) -> Self {
         Self { settings, spec, sync_period_ms, functions: BTreeMap::new() }
     }
 
-    /// The first metric of `spec` that no observation tells, so that every sync would fail, and what there is.
+    /// Describes the first metric of `spec` that is not in observations, with which every sync would fail, and lists the
+    /// available ones.
     pub fn unmeasured(spec: &Spec) -> Option<String> {
-        let is_told = |metric: &&MetricSpec| match &metric.source {
+        let is_measured = |metric: &&MetricSpec| match &metric.source {
             Source::Resource(_) | Source::ContainerResource(..) => true,
             Source::Pods(name) | Source::External(name) => METRICS.contains(&name.as_str()),
             Source::Object { .. } => false,
         };
-        let unknown = spec.metrics.iter().find(|metric| !is_told(metric))?;
+        let unknown = spec.metrics.iter().find(|metric| !is_measured(metric))?;
         Some(format!(
             "{} is not measured here; known are cpu and memory, and {} as Pods or External metrics",
             unknown.title(),
@@ -71,7 +72,7 @@ impl Hpa {
         ))
     }
 
-    /// What a container is called: as in the spec, if that names one.
+    /// Name of the container: as in the spec, if that names one.
     fn container(&self) -> String {
         let named = self.spec.metrics.iter().find_map(|metric| match &metric.source {
             Source::ContainerResource(_, name) => Some(name.clone()),
@@ -128,12 +129,13 @@ impl Policy for Hpa {
         Ok(decision)
     }
 
-    /// `spec.replicas` is what the platform accepted, or what is there if it was held back, refused or failed.
+    /// `spec.replicas` is what the platform accepted, or the existing count if the target was held back, refused or failed.
     fn feedback(&mut self, tick: &TickRecord) {
         let least = self.least();
-        for wish in &tick.decision.targets {
-            let view = tick.observation.function(wish.function);
-            let (Some(scaled), Some(view)) = (self.functions.get_mut(&wish.function), view) else {
+        for target in &tick.decision.targets {
+            let view = tick.observation.function(target.function);
+            let (Some(scaled), Some(view)) = (self.functions.get_mut(&target.function), view)
+            else {
                 continue;
             };
             scaled.replicas = standing(view).max(least);
@@ -161,12 +163,12 @@ fn whole(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// Thousandths, or nothing where that is no number.
+/// Thousandths; 0 for NaN.
 fn milli(value: f64) -> i64 {
     if value.is_finite() { (value * 1000.0).round() as i64 } else { 0 }
 }
 
-/// A function's instances as the controller would find them.
+/// A function's instances as pods, as the controller would see them.
 fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, container: &str) -> Seen {
     let now_ms = (seen.now.as_nanos() / 1_000_000) as i64;
     let ready = view.ready.get();
@@ -189,7 +191,7 @@ fn as_pods(view: &FunctionView, seen: &Observation, replicas: i32, container: &s
         }),
         custom: custom.map(|(name, total)| (name.to_owned(), sample(share(total)))).into(),
     };
-    // The platform does not say since when an instance is ready: long enough for its numbers to count.
+    // The platform does not report since when an instance is ready; assume long enough for its samples to count.
     let long_ago = i64::MIN / 4;
     let pod = |number: u32| Pod {
         name: format!("instance-{number}"),

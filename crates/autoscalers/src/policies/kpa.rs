@@ -6,11 +6,11 @@
 //! ```
 //!
 //! A tick every 5 s with a mean of 12 calls in the system is recorded as 12 in each of the five seconds.
-//! Old measurements are not recorded twice: a gap in telemetry is a gap in the windows. Calls that wait
-//! count as in flight, as they do at Knative's activators, and the activator always answers.
+//! Stale measurements are not recorded twice: a gap in telemetry is a gap in the windows. Queued calls count as in
+//! flight, as at Knative's activators, and the activator always answers.
 //!
-//! Where the platform starts instances for calls by itself, those above the count stay for one decision
-//! (2 s) when they fall idle: the count is Knative's, the start is the platform's.
+//! If the platform starts instances for calls by itself, those above the count stay for one decision interval (2 s) when
+//! they become idle: Knative sets the count, the platform starts instances.
 
 use std::collections::BTreeMap;
 
@@ -35,13 +35,13 @@ pub struct Kpa {
 struct Revision {
     autoscaler: Autoscaler,
     reconciler: Reconciler,
-    /// The second up to which measurements are recorded.
+    /// Second up to which measurements are recorded.
     recorded: u64,
 }
 
 impl Kpa {
-    /// A policy under the cluster's settings; every function has the annotations of `revision`, and its
-    /// own concurrency limit as `containerConcurrency`.
+    /// Creates a policy with the cluster's settings; every function has the annotations of `revision`, and its own
+    /// concurrency limit as `containerConcurrency`.
     pub fn new(cluster: ClusterSettings, revision: RevisionSettings) -> Self {
         Self { cluster, revision, functions: BTreeMap::new() }
     }
@@ -99,7 +99,7 @@ impl Policy for Kpa {
                 });
             }
         }
-        decision.reason = format!("kpa: {} functions with a wish", decision.targets.len());
+        decision.reason = format!("kpa: {} functions with a target", decision.targets.len());
         Ok(decision)
     }
 }

@@ -1,4 +1,4 @@
-//! The policies in ticks: conformance, and one worked number each.
+//! Tests of the tick policies: conformance, and one worked number each.
 
 use windfall_core::conformance::policy_suite;
 use windfall_core::{
@@ -65,7 +65,7 @@ fn instances(decision: &Decision) -> Option<f64> {
 }
 
 #[test]
-fn kpa_wants_what_the_load_needs() {
+fn kpa_targets_what_the_load_needs() {
     let mut kpa = Kpa::default();
     // Ten calls per instance at 70 %: target 7, so 35 calls need five instances.
     tick(&mut kpa, 10, 10, view(1, 35.0, 1.0));
@@ -73,7 +73,7 @@ fn kpa_wants_what_the_load_needs() {
 }
 
 #[test]
-fn kpa_leaves_things_alone_when_telemetry_is_gone() {
+fn kpa_changes_nothing_without_telemetry() {
     let mut kpa = Kpa::default();
     tick(&mut kpa, 10, 10, view(1, 35.0, 1.0));
     assert_eq!(instances(&tick(&mut kpa, 100, 10, view(1, 35.0, 1.0))), None);
@@ -94,13 +94,13 @@ fn hpa_follows_utilisation() {
 }
 
 #[test]
-fn hpa_goes_on_from_what_was_carried_out() {
+fn hpa_continues_from_the_accepted_plan() {
     let mut hpa = Hpa::default();
-    let wish = tick(&mut hpa, 0, 0, view(4, 4.0, 4.0));
-    assert_eq!(instances(&wish), Some(5.0));
-    // Nothing of it was allowed: the plan is empty, and the next sync begins at 4 again.
+    let decision = tick(&mut hpa, 0, 0, view(4, 4.0, 4.0));
+    assert_eq!(instances(&decision), Some(5.0));
+    // The plan is empty, so the next sync starts from 4 again.
     let observation = Observation { functions: vec![view(4, 4.0, 4.0)], ..Observation::default() };
-    hpa.feedback(&TickRecord { observation, decision: wish, ..TickRecord::default() });
+    hpa.feedback(&TickRecord { observation, decision, ..TickRecord::default() });
     assert_eq!(instances(&tick(&mut hpa, 15, 15, view(4, 4.0, 4.0))), Some(5.0));
 }
 
@@ -116,7 +116,7 @@ fn vpa_sets_the_target_when_the_size_is_outside_its_bounds() {
             break;
         }
     }
-    // 110 millicores lie in the bucket that ends at 110.3; 15 % on top are 126.
+    // 110 millicores are in the bucket that ends at 110.3; plus 15 % is 126.
     let target = last.targets.first().unwrap();
     assert_eq!(target.cpu_cores, Setting::Set(0.126));
     assert_eq!(target.memory_mib, Setting::Set(250.0));

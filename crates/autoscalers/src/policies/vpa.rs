@@ -6,11 +6,10 @@
 //!              ─► CPU and memory of each instance
 //! ```
 //!
-//! Two ready instances that use 0.22 cores over a minute are one sample of 110 millicores; once a minute there
-//! is a sample and a recommendation, as with the real one. Minutes without a call are left out: where idle
-//! instances go away, idle time is not measured either. An observation does not tell of memory kills, so
-//! there is no bump from here; the peak of a call that was killed at its limit is the limit, and only the
-//! margin leads out of it.
+//! Two ready instances that use 0.22 cores over a minute are one sample of 110 millicores; once a minute there is a
+//! sample and a recommendation, as upstream. Minutes without calls are left out: if idle instances are removed, idle
+//! time is not measured either. An observation does not report memory kills, so there is no bump-up; the peak of a call
+//! that was killed at its limit is the limit, and only the margin raises it.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +47,7 @@ struct Sizing {
     minute: Minute,
 }
 
-/// What was measured since the last sample.
+/// Measurements since the last sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Minute {
     millicore_seconds: f64,
@@ -56,7 +55,7 @@ struct Minute {
     memory_peak_mib: f64,
 }
 
-/// What the container of a function is called: as in the manifest, if that names exactly one.
+/// Name of a function's container: as in the manifest, if that names exactly one.
 pub(super) fn container_of(settings: &VpaSettings) -> String {
     let mut named = settings.policies.iter().map(|policy| &policy.container);
     let first = named.by_ref().find(|name| *name != "*");
@@ -65,8 +64,8 @@ pub(super) fn container_of(settings: &VpaSettings) -> String {
 }
 
 impl Vpa {
-    /// A policy under the flags of recommender and updater; every function has the same settings, and one
-    /// container with the name they use (`function` if they name none or several).
+    /// Creates a policy with the flags of recommender and updater; every function has the same settings, and one container
+    /// with the name from the settings (`function` if they name none or several).
     pub fn new(
         recommender: RecommenderSettings,
         updater: UpdaterSettings,
@@ -76,7 +75,7 @@ impl Vpa {
         Self { recommender, updater, settings, container, functions: BTreeMap::new() }
     }
 
-    fn wish(&mut self, view: &FunctionView, seen: &Observation) -> Option<Target> {
+    fn target(&mut self, view: &FunctionView, seen: &Observation) -> Option<Target> {
         let (now, at) = (second(seen.now), second(seen.taken_at));
         let container = &self.container;
         let sized = self.functions.entry(view.function).or_insert_with(|| {
@@ -97,7 +96,7 @@ impl Vpa {
         let target = recommended.first()?.target;
         let is_wanted = match self.settings.update.mode {
             UpdateMode::Off => false,
-            // New instances get it at once; nobody else does.
+            // Only new instances get the target.
             UpdateMode::Initial => true,
             UpdateMode::Recreate | UpdateMode::InPlaceOrRecreate | UpdateMode::InPlace => {
                 let updater = Updater {
@@ -109,7 +108,7 @@ impl Vpa {
                 is_accepted(&updater, view, container, (sized.changed_at, now))
             }
         };
-        // Without a single sample the recommendation is only the minimum.
+        // Without samples the recommendation is just the minimum.
         if !is_wanted || merged.values().all(|state| state.samples == 0) {
             return None;
         }
@@ -122,7 +121,7 @@ impl Minute {
     fn measure(&mut self, view: &FunctionView, seen: &Observation) {
         let ready = view.ready.get();
         let is_busy = view.in_flight > 0 || view.completions > 0;
-        // Old numbers have been seen before.
+        // Stale measurements have already been counted.
         if ready == 0 || !is_busy || seen.age() > seen.window {
             return;
         }
@@ -204,14 +203,14 @@ impl Policy for Vpa {
 
     fn decide(&mut self, seen: &Observation) -> Result<Decision, PolicyError> {
         let targets: Vec<Target> =
-            seen.functions.iter().filter_map(|view| self.wish(view, seen)).collect();
+            seen.functions.iter().filter_map(|view| self.target(view, seen)).collect();
         let reason = format!("vpa: {} functions resized", targets.len());
         Ok(Decision { targets, reason })
     }
 }
 
 impl Vpa {
-    /// What is recommended for `function` now; nothing if it was never seen.
+    /// Current recommendation for `function`; `None` if it was never seen.
     pub fn recommendation(
         &mut self,
         function: FunctionId,

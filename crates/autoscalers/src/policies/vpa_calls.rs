@@ -1,14 +1,14 @@
-//! The VerticalPodAutoscaler where calls are sized one by one.
+//! The VerticalPodAutoscaler with per-call sizing.
 //!
 //! ```text
 //!  CallView ─► the function's last target (at most a minute old) ─► CPU and memory of the call
-//!  CallOutcome ─► one pod that lived as long as the call: its mean CPU, its memory peak, its OOM kill
+//!  CallOutcome ─► one pod that ran as long as the call: its mean CPU, its memory peak, its OOM kill
 //! ```
 //!
-//! A call is a pod with one container, so what is recommended is applied as the admission controller does
-//! it, to every new one; there is nobody to evict. Ten calls that used 0.4 cores on average and 100 MiB give
-//! the bucket that ends at 0.414 cores, 15 % on top: 0.476 cores, and the least that is ever recommended,
-//! 250 MiB. A call killed at 300 MiB counts as max(300 + 100, 300 · 1.2) = 400 MiB.
+//! A call is a pod with one container, so the recommendation is applied to every new one, as by the admission controller;
+//! nothing is evicted. Ten calls that used 0.4 cores on average and 100 MiB give the bucket that ends at 0.414 cores,
+//! plus 15 %: 0.476 cores, and the minimum recommendation of 250 MiB. A call killed at 300 MiB counts as
+//! max(300 + 100, 300 · 1.2) = 400 MiB.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId,
 use super::vpa::{INTERVAL_SECONDS, MIB, container_of, second};
 use crate::vpa::{Recommender, RecommenderSettings, Resources, UpdateMode, VpaSettings};
 
-/// The VerticalPodAutoscaler, one per function, for single calls.
+/// The VerticalPodAutoscaler, one per function, for per-call sizing.
 #[derive(Clone, Debug)]
 pub struct VpaForCalls {
     recommender: RecommenderSettings,
@@ -35,7 +35,7 @@ struct Recommended {
 }
 
 impl VpaForCalls {
-    /// A policy under the recommender's flags; every function has the same settings.
+    /// Creates a policy with the recommender's flags; every function has the same settings.
     pub fn new(recommender: RecommenderSettings, settings: VpaSettings) -> Self {
         let container = container_of(&settings);
         Self { recommender, settings, container, functions: BTreeMap::new() }
@@ -98,7 +98,7 @@ impl CallPolicy for VpaForCalls {
         let function = self.function(outcome.function);
         let pod = "call";
         let of = (pod, container.as_str());
-        // One pod per attempt, all of one revision: fresh container state, shared aggregate.
+        // One pod per attempt, all of one revision: new container state, shared aggregate.
         function.recommender.start_pod(pod, "revision", std::slice::from_ref(&container), began);
         let millicores = outcome.cpu_mean_cores * 1000.0;
         if millicores.is_finite() {

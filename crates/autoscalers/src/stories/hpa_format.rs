@@ -131,7 +131,7 @@ struct RawSample {
     window_s: f64,
 }
 
-/// What was recorded.
+/// Recorded result of a sync.
 #[derive(Debug, Deserialize, PartialEq)]
 pub(super) struct Out {
     pub(super) desired: i32,

@@ -1,4 +1,4 @@
-//! The HorizontalPodAutoscaler's stories: one sync after another, every field compared.
+//! Replays the HorizontalPodAutoscaler's stories sync by sync and compares every field.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use super::report::{Difference, Report, StoryError};
 use super::story_lines::for_each_story;
 use crate::hpa::{Controller, MetricOutcome, Spec, Synced};
 
-/// Replays the HorizontalPodAutoscaler's stories out of JSON lines, plain or gzip.
+/// Replays the HorizontalPodAutoscaler's stories from JSON lines, plain or gzip.
 pub fn replay_hpa(source: impl Read) -> Result<Report, StoryError> {
     let mut report = Report::default();
     for_each_story(source, |line, story: Story| {
@@ -34,7 +34,7 @@ fn play(story: &Story, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// Our sync as it would have been recorded.
+/// Our sync in the recorded form.
 fn recorded_form(synced: Synced, spec: &Spec) -> Out {
     let normalised = synced.normalised;
     let metrics = synced.metrics.map(|outcomes| {

@@ -1,4 +1,4 @@
-//! Knative's stories: load and ready pods per second, a decision every two seconds.
+//! Replays Knative's stories: load and ready pods per second, a decision every two seconds.
 
 use std::io::Read;
 
@@ -55,7 +55,7 @@ struct Decision {
     panic: f64,
 }
 
-/// Replays Knative's stories out of JSON lines, plain or gzip.
+/// Replays Knative's stories from JSON lines, plain or gzip.
 pub fn replay_kpa(source: impl Read) -> Result<Report, StoryError> {
     let mut report = Report::default();
     for_each_story(source, |line, story: Story| {
@@ -134,7 +134,7 @@ fn decider(config: &Config) -> DeciderSettings {
     }
 }
 
-/// Counts exactly, averages to 1e-6; without data only that there is none.
+/// Compares counts exactly and averages to 1e-6; without data, only that both have none.
 fn is_equal(recorded: &Decision, ours: Option<Scale>, seen: Option<Averages>) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-6;
     match (ours, seen) {

@@ -1,32 +1,32 @@
-//! What a replay found, and what can be wrong with a file of stories.
+//! Result of a replay, and errors of story files.
 
 use std::fmt;
 
-/// Decisions compared with the recorded ones.
+/// Comparison of our decisions with the recorded ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Stories played.
+    /// Number of stories.
     pub stories: u64,
-    /// Decisions in them.
+    /// Number of decisions in them.
     pub decisions: u64,
-    /// Decisions that were equal in every field.
+    /// Number of decisions that were equal in every field.
     pub equal: u64,
-    /// The first that was not.
+    /// The first decision that differed.
     pub first_difference: Option<Difference>,
 }
 
-/// A decision that was not equal.
+/// A decision that differed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The story's id.
     pub story: String,
-    /// Seconds since it began.
+    /// Seconds since the start of the story.
     pub time: String,
-    /// What was recorded.
+    /// The recorded decision.
     pub expected: String,
-    /// What we say.
+    /// Our decision.
     pub ours: String,
-    /// What the decision was made from.
+    /// Inputs of the decision.
     pub seen: String,
 }
 
@@ -36,7 +36,7 @@ impl Report {
         self.decisions > 0 && self.equal == self.decisions
     }
 
-    /// Counts one decision; the sentence about it is only made for the first difference.
+    /// Counts one decision; `difference` is only called for the first difference.
     pub(super) fn count(&mut self, is_equal: bool, difference: impl FnOnce() -> Difference) {
         self.decisions += 1;
         if is_equal {
@@ -66,7 +66,7 @@ impl fmt::Display for Report {
 #[derive(Debug, thiserror::Error)]
 #[error("{}line {line}: {problem}", file.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct StoryError {
-    /// The file, if the caller has named it.
+    /// The file, if the caller has set it.
     pub file: Option<String>,
     /// Counted from 1.
     pub line: u64,
@@ -80,7 +80,7 @@ impl StoryError {
         Self { file: None, line, problem: problem.to_string() }
     }
 
-    /// The same, naming the file.
+    /// Adds the name of the file.
     pub fn in_file(self, name: impl Into<String>) -> Self {
         Self { file: Some(name.into()), ..self }
     }

@@ -1,4 +1,4 @@
-//! Stories out of a stream: JSON lines, plain or gzip, told apart by their first two bytes.
+//! Reads stories from a stream of JSON lines, plain or gzip, detected by the first two bytes.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 
 use super::report::StoryError;
 
-/// Longest line that is read; the longest recorded story has less than a megabyte.
+/// Maximum length of a line; the longest recorded story has less than a megabyte.
 const LINE_LIMIT: u64 = 64 << 20;
 
-/// Hands every story of `source` to `each`, with the number of its line.
+/// Passes every story of `source` to `each`, with its line number.
 pub(super) fn for_each_story<Story: DeserializeOwned>(
     source: impl Read,
     mut each: impl FnMut(u64, Story) -> Result<(), StoryError>,
@@ -33,14 +33,15 @@ pub(super) fn for_each_story<Story: DeserializeOwned>(
             break;
         }
         if read as u64 == LINE_LIMIT {
-            let problem = format!("is longer than {LINE_LIMIT} bytes, which no story is");
+            let problem = format!("is longer than the allowed {LINE_LIMIT} bytes");
             return Err(StoryError::at(number, problem));
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let story = serde_json::from_slice(&line)
-            .map_err(|error| StoryError::at(number, format!("is not such a story: {error}")))?;
+        let story = serde_json::from_slice(&line).map_err(|error| {
+            StoryError::at(number, format!("is not a story of this kind: {error}"))
+        })?;
         each(number, story)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The updater's cases: one replica set, one pass. A decision is one pod's verdict, or the order and the
+//! Replays the updater's cases: one replica set, one pass. A decision is one pod's verdict, or the order and the
 //! evictions of one case.
 
 use std::io::Read;
@@ -94,7 +94,7 @@ struct RawVerdict {
     admitted: bool,
 }
 
-/// Replays the updater's cases out of JSON lines, plain or gzip.
+/// Replays the updater's cases from JSON lines, plain or gzip.
 pub fn replay_vpa_updater(source: impl Read) -> Result<Report, StoryError> {
     let mut report = Report::default();
     for_each_story(source, |line, case: Case| {
@@ -142,7 +142,7 @@ fn play(case: &Case, report: &mut Report) -> Result<(), String> {
 }
 
 fn is_equal(theirs: &RawVerdict, ours: &UpdateVerdict) -> bool {
-    // Two resources are added up in random order upstream; a sum of two does not depend on it.
+    // Upstream adds the two resources in random order; a sum of two terms does not depend on it.
     theirs.name == ours.name
         && theirs.can_evict == ours.can_evict
         && theirs.outside_recommended_range == ours.is_outside

@@ -8,7 +8,7 @@ use crate::vpa::{
     ContainerPolicy, ContainerRecommendation, Percentiles, RecommenderSettings, Resource, Resources,
 };
 
-/// Most seconds that any time or length of a story may have: some 35 000 years, far from where sums overflow.
+/// Maximum of any time or length in a story, seconds: about 35 000 years, far below where sums overflow.
 const SECONDS_LIMIT: i64 = 1 << 40;
 
 /// A time, or a length that may be negative.
@@ -250,7 +250,7 @@ pub(super) struct Oom {
     pub(super) discarded: Vec<usize>,
 }
 
-/// What was recorded at one tick.
+/// Recorded result of one tick.
 #[derive(Debug, Deserialize)]
 pub(super) struct Tick {
     pub(super) containers: Vec<RawRecommendation>,

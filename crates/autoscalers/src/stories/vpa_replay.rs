@@ -1,5 +1,5 @@
-//! The VerticalPodAutoscaler's stories: samples in, amounts out. A decision is one amount, the list of
-//! refused samples of one event, or one recorded inner state.
+//! Replays the VerticalPodAutoscaler's stories: samples in, amounts out. A decision is one amount, the list of rejected
+//! samples of one event, or one recorded internal state.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,7 +15,7 @@ use crate::vpa::{
     Recommender, Resource, Resources, VpaSettings,
 };
 
-/// Replays the VerticalPodAutoscaler's stories out of JSON lines, plain or gzip.
+/// Replays the VerticalPodAutoscaler's stories from JSON lines, plain or gzip.
 pub fn replay_vpa(source: impl Read) -> Result<Report, StoryError> {
     let mut report = Report::default();
     for_each_story(source, |line, story: Story| {
@@ -26,7 +26,7 @@ pub fn replay_vpa(source: impl Read) -> Result<Report, StoryError> {
     Ok(report)
 }
 
-/// A story under way. Inside, times are Unix seconds; recorded ones count from the story's start.
+/// A story during its replay. Internal times are Unix seconds; recorded ones count from the start of the story.
 struct Playing<'a> {
     story: &'a Story,
     vpa: VpaSettings,
@@ -76,7 +76,7 @@ impl<'a> Playing<'a> {
                 let at = start + oom.t;
                 let accepted = self.recommender.oom(of, oom.requested_memory_bytes, at, self.now);
                 let refused: Vec<usize> = (!accepted).then_some(0).into_iter().collect();
-                self.compare(oom.t, &oom.discarded, &refused, "refused kills");
+                self.compare(oom.t, &oom.discarded, &refused, "rejected kills");
             }
             Event::Tick { t, checkpoint } => {
                 self.now = start + t;
@@ -104,7 +104,7 @@ impl<'a> Playing<'a> {
                 refused.push(place);
             }
         }
-        self.compare(samples.t, &samples.discarded, &refused, "refused samples");
+        self.compare(samples.t, &samples.discarded, &refused, "rejected samples");
     }
 
     fn tick(&mut self, t: i64, saves: bool, recorded: &Tick) {
@@ -112,7 +112,7 @@ impl<'a> Playing<'a> {
         let ours = self.recommender.recommend(&merged);
         self.amounts(t, recorded, &ours);
         if let Some(aggregates) = &recorded.aggregates {
-            // Recorded are those the estimate was made from: the ones with a recommendation.
+            // The recording has only the aggregates that were used: those with a recommendation.
             let states = ours.iter().filter_map(|it| merged.get_key_value(&it.container));
             let states: Vec<RawAggregate> =
                 states.map(|(name, state)| self.aggregate_form(name, state)).collect();
@@ -122,7 +122,7 @@ impl<'a> Playing<'a> {
         }
         if let Some(recorded) = &recorded.container_states {
             let states = self.container_states();
-            // Recorded in the order of the pod's spec, which the algorithm does not know.
+            // Recorded in the order of the pod's spec, which the algorithm does not have.
             let is_equal = recorded.len() == states.len()
                 && recorded.iter().all(|state| states.contains(state));
             self.note(t, is_equal, recorded, &states, "container states");
@@ -141,7 +141,7 @@ impl<'a> Playing<'a> {
         self.recommender.collect_garbage(self.now);
     }
 
-    /// Every amount of every container that either side has.
+    /// Compares every amount of every container.
     fn amounts(&mut self, t: i64, recorded: &Tick, ours: &[ContainerRecommendation]) {
         let recorded: Vec<ContainerRecommendation> =
             recorded.containers.iter().map(|raw| raw.recommendation()).collect();

@@ -1,14 +1,14 @@
-//! What is known of a container: its samples by revision, and the running window of each copy.
+//! State of a container: its samples by revision, and the memory window of each instance.
 //!
 //! ```text
 //!  cpu sample ─────────────► weight 0.1 at its time
 //!  memory sample ─► window ─► only the peak of each interval, weight 1, at the window's *end*
 //!                      │      a higher value within the window replaces the peak
-//!  out of memory ──────┘      as if max(used + 100 MiB, used · 1.2) had been used
+//!  out of memory ──────┘      counts as a sample of max(used + 100 MiB, used · 1.2)
 //! ```
 //!
 //! Interval one day, first memory sample 300 MB at 10:00: the window ends at 10:00 tomorrow, and 300 MB
-//! count there. 400 MB at 11:00 take the 300 MB back and count instead. An out-of-memory kill at 12:00 with
+//! count there. 400 MB at 11:00 replace the 300 MB. An out-of-memory kill at 12:00 with
 //! a request of 350 MB: used = max(350, 400) MB, needed = max(400 MB + 104.9 MB, 480 MB) = 504.9 MB.
 
 use super::amounts::{Resources, amount, scale};
@@ -31,7 +31,7 @@ pub struct Aggregate {
     pub first_sample: Option<i64>,
     /// Time of the last CPU sample.
     pub last_sample: Option<i64>,
-    /// How many CPU samples there were.
+    /// Number of CPU samples.
     pub samples: u64,
     created: i64,
     oom_bump_up_ratio: f64,
@@ -41,7 +41,7 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// An empty one, made at `created` under `policy`.
+    /// Creates an empty aggregate at `created` with `policy`.
     pub fn new(
         settings: &RecommenderSettings,
         policy: Option<&ContainerPolicy>,
@@ -70,7 +70,7 @@ impl Aggregate {
         }
     }
 
-    /// Takes in `other`, which may be brought to a newer reference by it.
+    /// Merges `other` into this aggregate, which may move the reference of `other`.
     pub fn merge(&mut self, other: &mut Self) {
         self.cpu.merge(&mut other.cpu);
         self.memory.merge(&mut other.memory);
@@ -82,7 +82,7 @@ impl Aggregate {
         self.samples += other.samples;
     }
 
-    /// As it is saved.
+    /// Returns the checkpoint.
     pub fn save(&self) -> Checkpoint {
         Checkpoint {
             cpu: self.cpu.save(),
@@ -93,7 +93,7 @@ impl Aggregate {
         }
     }
 
-    /// Fills an empty one from what was saved.
+    /// Restores an empty aggregate from a checkpoint.
     pub fn load(&mut self, saved: &Checkpoint) {
         self.cpu.load(&saved.cpu);
         self.memory.load(&saved.memory);
@@ -135,28 +135,28 @@ impl ContainerState {
         self.usage_peak.max(self.oom_peak)
     }
 
-    /// Whether a CPU sample would be taken: not negative, and newer than the last.
+    /// Whether a CPU sample is accepted: not negative, and newer than the last.
     pub(super) fn accepts_cpu(&self, millicores: i64, at: i64) -> bool {
         millicores >= 0 && self.last_cpu.is_none_or(|last| at > last)
     }
 
-    /// Takes in an accepted CPU sample.
+    /// Adds an accepted CPU sample.
     pub(super) fn add_cpu(&mut self, aggregate: &mut Aggregate, millicores: i64, at: i64) {
         aggregate.add_cpu(millicores, at);
         self.last_cpu = Some(at);
     }
 
-    /// Whether a memory sample would be taken: not negative, and not older than the last.
+    /// Whether a memory sample is accepted: not negative, and not older than the last.
     pub(super) fn accepts_memory(&self, bytes: i64, at: i64) -> bool {
         bytes >= 0 && self.last_memory.is_none_or(|last| at >= last)
     }
 
-    /// Takes in an accepted memory sample.
+    /// Adds an accepted memory sample.
     pub(super) fn add_memory(&mut self, aggregate: &mut Aggregate, bytes: i64, at: i64) {
         self.take_memory(aggregate, bytes, at, false);
     }
 
-    /// Takes in an out-of-memory kill, unless it is more than an interval older than the last sample.
+    /// Adds an out-of-memory kill, unless it is more than an interval older than the last sample.
     pub(super) fn add_oom(&mut self, aggregate: &mut Aggregate, requested: i64, at: i64) -> bool {
         if self.last_memory.is_some_and(|last| at < last - aggregate.interval_seconds) {
             return false;
@@ -176,7 +176,7 @@ impl ContainerState {
         let mut end = self.window_end.unwrap_or(at);
         let is_peak = if at < end {
             let old = self.peak();
-            // A window that began with 0 stays 0 to its end.
+            // A window that began with 0 stays at 0 until its end.
             let is_higher = old != 0 && bytes > old;
             if is_higher {
                 aggregate.memory.subtract(old as f64, 1.0, end);
@@ -197,7 +197,7 @@ impl ContainerState {
     }
 }
 
-/// What is recommended for one container.
+/// Recommendation for one container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerRecommendation {
     /// Its name.

@@ -1,7 +1,7 @@
-//! CPU in millicores and memory in bytes, as integers, with upstream's way from real numbers to them.
+//! CPU in millicores and memory in bytes, as integers, converted from floats as upstream.
 //!
 //! ```text
-//!  real number ─► above 1e14: 1e14 ─► below 0: 0 ─► else cut off
+//!  float ─► above 1e14: 1e14 ─► below 0: 0 ─► else truncated
 //! ```
 //!
 //! 0.1103 cores are 110.3 millicores and become 110; a margin of 15 % on them is 16.5 and becomes 16.
@@ -23,7 +23,7 @@ impl Resource {
     pub const ALL: [Self; 2] = [Self::Cpu, Self::Memory];
 }
 
-/// An amount of each resource, or nothing where it is not set.
+/// An amount of each resource, or `None` if it is not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     /// CPU in millicores.
@@ -38,7 +38,7 @@ impl Resources {
         Self { cpu_millicores: Some(cpu_millicores), memory_bytes: Some(memory_bytes) }
     }
 
-    /// The amount of one resource.
+    /// Amount of one resource.
     pub fn of(self, resource: Resource) -> Option<i64> {
         match resource {
             Resource::Cpu => self.cpu_millicores,
@@ -46,7 +46,7 @@ impl Resources {
         }
     }
 
-    /// Each amount changed, with the resource it is of.
+    /// Applies `change` to each amount.
     pub fn map(self, mut change: impl FnMut(Resource, i64) -> i64) -> Self {
         Self {
             cpu_millicores: self.cpu_millicores.map(|amount| change(Resource::Cpu, amount)),
@@ -54,7 +54,7 @@ impl Resources {
         }
     }
 
-    /// Up to `min`, then down to `max`; an amount of 0 there is no bound.
+    /// Raises to `min`, then lowers to `max`; an amount of 0 in either means no bound.
     pub fn fitted(self, min: Self, max: Self) -> Self {
         self.map(|resource, amount| {
             let least = min.of(resource).filter(|bound| *bound != 0).unwrap_or(amount);
@@ -63,7 +63,7 @@ impl Resources {
         })
     }
 
-    /// Amounts of `self`, and of `other` where there are none.
+    /// Amounts of `self`, or of `other` if not set.
     pub fn or(self, other: Self) -> Self {
         Self {
             cpu_millicores: self.cpu_millicores.or(other.cpu_millicores),
@@ -72,7 +72,7 @@ impl Resources {
     }
 }
 
-/// A real number as an amount. NaN becomes 0.
+/// Converts a float to an amount. NaN becomes 0.
 pub(super) fn amount(value: f64) -> i64 {
     value.clamp(0.0, MAX_AMOUNT) as i64
 }
@@ -87,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn real_numbers_are_cut_and_bounded() {
+    fn floats_are_truncated_and_bounded() {
         assert_eq!(amount(110.3), 110);
         assert_eq!(scale(110, 0.15), 16);
         assert_eq!((amount(-3.0), amount(1e20), amount(f64::NAN)), (0, 100_000_000_000_000, 0));
     }
 
     #[test]
-    fn the_upper_bound_wins_and_zero_is_no_bound() {
+    fn the_upper_bound_wins_and_zero_means_no_bound() {
         let fitted = |min, max| {
             Resources::both(100, 100).fitted(Resources::both(min, 0), Resources::both(max, 0))
         };

@@ -1,16 +1,16 @@
-//! Where histograms put a value: buckets that grow by 5 %.
+//! Bucket layout of the histograms: buckets that grow by 5 %.
 //!
 //! ```text
 //!  bucket   0        1         2            3                       n
 //!  start    0     first   2.05·first   3.1525·first   first·(r^n - 1)/(r - 1),  r = 1.05
 //! ```
 //!
-//! CPU begins with buckets of 10 millicores and ends beyond 1000 cores; memory with 10 MB and beyond 1 TB;
-//! both have 176. A use of 7 millicores lands in bucket 0 and is reported as its end, 10 millicores.
+//! CPU starts with buckets of 10 millicores and ends above 1000 cores; memory starts with 10 MB and ends above 1 TB;
+//! both have 176 buckets. A use of 7 millicores falls into bucket 0 and is reported as its end, 10 millicores.
 //!
-//! The starts are computed the way Go raises to a power, by repeated squaring with a scaled mantissa. It
-//! rounds differently from the C library: memory bucket 4 starts at 43101249.99 instead of 43101250, and
-//! one byte is visible in a recommendation.
+//! The starts are computed as Go computes powers, by repeated squaring with a scaled mantissa. It rounds differently
+//! from the C library: memory bucket 4 starts at 43101249.99 instead of 43101250, which changes a recommendation by one
+//! byte.
 
 use std::sync::LazyLock;
 
@@ -47,12 +47,12 @@ impl BucketLayout {
         Self { first, starts: starts.collect() }
     }
 
-    /// How many there are.
+    /// Number of buckets.
     pub fn count(&self) -> usize {
         self.starts.len()
     }
 
-    /// Where `bucket` begins; the last one's beginning for any beyond it.
+    /// Start of `bucket`; the start of the last one for any beyond it.
     pub fn start(&self, bucket: usize) -> f64 {
         self.starts[bucket.min(self.starts.len() - 1)]
     }
@@ -66,7 +66,7 @@ impl BucketLayout {
     }
 }
 
-/// The real number whose whole part is the bucket.
+/// Fractional position of a value; its integer part is the bucket.
 fn place(value: f64, first: f64) -> f64 {
     (value * (RATIO - 1.0) / first + 1.0).ln() / RATIO.ln()
 }
@@ -76,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_byte_that_the_c_library_would_add() {
+    fn powers_round_as_in_go_and_not_as_in_the_c_library() {
         assert_eq!(BucketLayout::memory().start(4) as i64, 43_101_249);
         assert_eq!(BucketLayout::cpu().count(), 176);
         assert_eq!(BucketLayout::memory().count(), 176);
     }
 
     #[test]
-    fn two_values_lie_below_the_bucket_they_begin() {
+    fn rounding_puts_two_bucket_starts_into_the_bucket_below() {
         assert_eq!(BucketLayout::memory().find(20_500_000.0), 1);
         assert_eq!(BucketLayout::memory().find(31_525_000.0), 2);
         assert_eq!(BucketLayout::cpu().find(0.007), 0);

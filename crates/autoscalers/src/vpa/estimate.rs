@@ -1,22 +1,22 @@
-//! From a merged state to a recommendation.
+//! Computes a recommendation from a merged state.
 //!
 //! ```text
 //!  percentile ─► amount + margin ─► · confidence factor ─► at least the pod's share ─► controlled only
-//!       ─► rounding step ─► whole cores if asked ─► min allowed ─► max allowed
+//!       ─► rounding step ─► whole cores if configured ─► min allowed ─► max allowed
 //!
 //!  confidence c = min(days of history, samples / minutes in a day)
-//!  upper · (1 + 1/c)      lower · (1 + 0.001/c)^-2      target as it is
+//!  upper · (1 + 1/c)      lower · (1 + 0.001/c)^-2      target unchanged
 //! ```
 //!
 //! Twelve hours of one sample a minute: c = 0.5, so the upper bound is tripled and the lower one divided by
-//! 1.002² = 1.004. A 90th percentile of 0.11026 cores is 110 millicores; with 15 % on top 126.
+//! 1.002² = 1.004. A 90th percentile of 0.11026 cores is 110 millicores; plus 15 % is 126.
 
 use super::aggregate::{Aggregate, ContainerRecommendation};
 use super::amounts::{Resource, Resources, amount, scale};
 use super::histogram::nanos;
 use super::settings::{RecommenderSettings, VpaSettings};
 
-/// Recommends for all containers of a pod at once, because they share its minimum.
+/// Recommends for all containers of a pod together, because they share its minimum.
 pub(super) fn recommend(
     settings: &RecommenderSettings,
     vpa: &VpaSettings,
@@ -73,7 +73,7 @@ impl Estimator<'_> {
         base + scale(base, self.settings.safety_margin_fraction)
     }
 
-    /// At least the pod's share, controlled resources only, rounded up.
+    /// Raises to the pod's share, keeps controlled resources only, and rounds up.
     fn published(&self, container: &str, estimate: Resources) -> Resources {
         let controlled = self.vpa.policy(container).and_then(|policy| policy.controlled.as_ref());
         let is_controlled = |resource| controlled.is_none_or(|list| list.contains(&resource));
@@ -110,7 +110,7 @@ fn round_up(amount: i64, step: i64) -> i64 {
     ((amount as f64 / step as f64).ceil() as i64).saturating_mul(step)
 }
 
-/// How much history there is, in units of the interval.
+/// Amount of history, in units of the interval.
 fn confidence(state: &Aggregate, interval_seconds: i64) -> f64 {
     let span = match (state.first_sample, state.last_sample) {
         (Some(first), Some(last)) => last - first,

@@ -1,9 +1,9 @@
-//! A histogram whose samples lose half their weight per half-life.
+//! A histogram whose samples lose half of their weight per half-life.
 //!
 //! ```text
 //!  weight of a sample at t:  w · 2^((t - reference) / half-life)
 //!
-//!  old samples are not touched: new ones weigh more. When t is 100 half-lives past the reference, the
+//!  old samples are unchanged; new ones weigh more. When t is 100 half-lives past the reference, the
 //!  reference moves to t (rounded to whole half-lives) and all weights are divided by that power of two.
 //! ```
 //!
@@ -14,11 +14,11 @@
 use super::buckets::BucketLayout;
 use super::checkpoint::HistogramCheckpoint;
 
-/// Weights below this are none.
+/// Weights below this count as zero.
 const EPSILON: f64 = 0.0001;
 /// Half-lives until the reference moves.
 const MAX_DECAY_EXPONENT: i64 = 100;
-/// Seconds from the year 1, where rounding counts from, to 1970.
+/// Seconds from the year 1, the origin for rounding, to 1970.
 const YEAR_ONE_UNIX: i64 = -62_135_596_800;
 /// Largest integer weight in a checkpoint.
 pub(super) const MAX_CHECKPOINT_WEIGHT: f64 = 10_000.0;
@@ -36,7 +36,7 @@ pub struct DecayingHistogram {
 }
 
 impl DecayingHistogram {
-    /// An empty one.
+    /// Creates an empty histogram.
     pub fn new(layout: &'static BucketLayout, half_life_seconds: i64) -> Self {
         Self {
             layout,
@@ -49,17 +49,17 @@ impl DecayingHistogram {
         }
     }
 
-    /// The moment at which a sample counts its own weight, if any was added.
+    /// Time at which a sample has its own weight; `None` if none was added.
     pub fn reference(&self) -> Option<i64> {
         self.reference
     }
 
-    /// The sum of all weights.
+    /// Sum of all weights.
     pub fn total_weight(&self) -> f64 {
         self.total
     }
 
-    /// Whether nothing of weight is in it.
+    /// Whether it contains no weight.
     pub fn is_empty(&self) -> bool {
         self.weights[self.lo] < EPSILON
     }
@@ -76,7 +76,7 @@ impl DecayingHistogram {
         }
     }
 
-    /// Takes a sample back.
+    /// Removes a sample.
     pub fn subtract(&mut self, value: f64, weight: f64, at: i64) {
         let weight = weight * self.factor(at);
         let less = |from: f64| if from - weight < EPSILON { 0.0 } else { from - weight };
@@ -86,7 +86,7 @@ impl DecayingHistogram {
         self.trim();
     }
 
-    /// The end of the bucket below which a share of `percentile` lies; 0 if empty.
+    /// End of the bucket that contains `percentile`; 0 if empty.
     pub fn percentile(&self, percentile: f64) -> f64 {
         if self.is_empty() {
             return 0.0;
@@ -104,7 +104,7 @@ impl DecayingHistogram {
         self.layout.start(bucket + 1)
     }
 
-    /// Takes in `other`. Whichever has the older reference is brought to the newer one, `other` for good.
+    /// Merges `other`. The histogram with the older reference is moved to the newer one, `other` permanently.
     pub fn merge(&mut self, other: &mut Self) {
         if self.reference < other.reference {
             self.shift(other.reference.unwrap_or(YEAR_ONE_UNIX));
@@ -119,7 +119,7 @@ impl DecayingHistogram {
         self.hi = self.hi.max(other.hi);
     }
 
-    /// As it is saved: integer weights relative to the largest, zeros left out.
+    /// Returns the checkpoint: integer weights relative to the largest, without zeros.
     pub fn save(&self) -> HistogramCheckpoint {
         let range = self.lo..=self.hi;
         let largest = range.clone().map(|bucket| self.weights[bucket]).fold(0.0, f64::max);
@@ -133,7 +133,7 @@ impl DecayingHistogram {
         }
     }
 
-    /// Fills an empty histogram from what was saved; buckets that do not exist are dropped.
+    /// Restores an empty histogram from a checkpoint; buckets that do not exist are dropped.
     pub fn load(&mut self, saved: &HistogramCheckpoint) {
         self.reference = saved.reference;
         let sum: f64 = saved.bucket_weights.values().map(|weight| f64::from(*weight)).sum();
@@ -151,7 +151,7 @@ impl DecayingHistogram {
         self.trim();
     }
 
-    /// What a sample at `at` is multiplied by.
+    /// Factor on the weight of a sample at `at`.
     fn factor(&mut self, at: i64) -> f64 {
         let span = self.half_life_seconds.saturating_mul(MAX_DECAY_EXPONENT);
         let reference = match self.reference {
@@ -165,13 +165,13 @@ impl DecayingHistogram {
     fn shift(&mut self, to: i64) -> i64 {
         let half_life = self.half_life_seconds;
         let past = (to - YEAR_ONE_UNIX).rem_euclid(half_life);
-        // A half goes up.
+        // Halves are rounded up.
         let up = if past + past < half_life { 0 } else { half_life };
         let new = to - past + up;
         let old = self.reference.unwrap_or(YEAR_ONE_UNIX);
         let exponent = (nanos(old - new) / nanos(half_life) + 0.5).floor();
         let scale = exponent.exp2();
-        // Nothing of an empty range, not even the traces outside it.
+        // An empty range scales nothing, not even the negligible weights outside it.
         for weight in self.weights.get_mut(self.lo..=self.hi).unwrap_or_default() {
             *weight *= scale;
         }
@@ -181,7 +181,7 @@ impl DecayingHistogram {
         new
     }
 
-    /// Narrows the range to what has weight. What falls outside keeps its trace of weight.
+    /// Narrows the range to buckets with weight. Buckets outside keep their negligible weight.
     fn trim(&mut self) {
         let last = self.weights.len() - 1;
         while self.weights[self.lo] < EPSILON && self.lo < last {
@@ -193,7 +193,7 @@ impl DecayingHistogram {
     }
 }
 
-/// Seconds as the nanoseconds upstream divides: a 64-bit integer that saturates, then a float.
+/// Seconds as nanoseconds, as upstream: a saturating 64-bit integer, then a float.
 pub(super) fn nanos(seconds: i64) -> f64 {
     seconds.saturating_mul(1_000_000_000) as f64
 }
@@ -210,7 +210,7 @@ mod tests {
         histogram.add(0.1, 1.0, 0);
         histogram.add(1.0, 1.0, DAY);
         assert_eq!(histogram.total_weight(), 3.0);
-        // A third lies in the bucket of 0.1 cores, whose end is 0.1103.
+        // A third is in the bucket of 0.1 cores, whose end is 0.1103.
         assert!((histogram.percentile(0.33) - 0.1103).abs() < 1e-4);
         assert!(histogram.percentile(0.34) > 1.0);
     }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_of_a_half_life_is_rounded_up() {
+    fn half_of_a_half_life_is_rounded_up() {
         let mut histogram = DecayingHistogram::new(BucketLayout::cpu(), DAY);
         histogram.add(0.1, 1.0, DAY / 2);
         assert_eq!(histogram.reference(), Some(DAY));
@@ -236,17 +236,17 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_of_weight_outside_the_range_is_not_scaled() {
+    fn a_negligible_weight_outside_the_range_is_not_scaled() {
         let mut histogram = DecayingHistogram::new(BucketLayout::cpu(), DAY);
         histogram.add(0.001, 0.000_09, 0);
         assert!(histogram.is_empty());
         histogram.add(0.001, 0.000_09, 101 * DAY);
-        // 0.00009 of before, untouched, and 0.00009 of now make a bucket of weight.
+        // The earlier 0.00009, unscaled, and the new 0.00009 add up to a bucket with weight.
         assert!(!histogram.is_empty());
     }
 
     #[test]
-    fn what_is_taken_back_is_gone() {
+    fn a_removed_sample_has_no_effect() {
         let mut histogram = DecayingHistogram::new(BucketLayout::memory(), DAY);
         histogram.add(5e8, 1.0, 10);
         histogram.add(1e9, 1.0, 10);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_histogram_comes_back_nearly() {
+    fn a_saved_histogram_is_restored_approximately() {
         let mut histogram = DecayingHistogram::new(BucketLayout::cpu(), DAY);
         for (value, weight) in [(0.1, 0.4), (0.5, 1.0), (2.0, 0.1)] {
             histogram.add(value, weight, 0);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_brings_both_to_the_newer_reference() {
+    fn merging_moves_both_to_the_newer_reference() {
         let mut old = DecayingHistogram::new(BucketLayout::cpu(), DAY);
         let mut new = old.clone();
         old.add(0.1, 1.0, 0);

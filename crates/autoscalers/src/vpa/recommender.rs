@@ -6,9 +6,8 @@
 //!  tick ────────────────────────────────────────────┴─► recommend ─► save? ─► collect garbage
 //! ```
 //!
-//! Pods `a-1` and `a-2` of one revision with a container `app` feed the same aggregate; after a roll-out
-//! `b-1` feeds a second one, and both are merged at the tick, until the first has had no CPU sample for
-//! 8 · 24 h.
+//! Pods `a-1` and `a-2` of one revision with a container `app` add to the same aggregate; after a rollout `b-1` adds to a
+//! second one, and both are merged at the tick, until the first has had no CPU sample for 8 · 24 h.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +27,7 @@ pub struct Recommender {
     collected_at: Option<i64>,
 }
 
-/// Container name, then revision: aggregates of one name lie next to each other.
+/// Container name, then revision: aggregates of one name are adjacent.
 type AggregateKey = (String, String);
 
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ struct PodState {
 }
 
 impl Recommender {
-    /// One that has seen nothing.
+    /// Creates a recommender without history.
     pub fn new(settings: RecommenderSettings, vpa: VpaSettings) -> Self {
         Self {
             settings,
@@ -50,7 +49,7 @@ impl Recommender {
         }
     }
 
-    /// One that comes back with what was saved.
+    /// Creates a recommender from checkpoints.
     pub fn restored(
         settings: RecommenderSettings,
         vpa: VpaSettings,
@@ -66,7 +65,7 @@ impl Recommender {
         recommender
     }
 
-    /// A pod runs from now on.
+    /// Adds a running pod.
     pub fn start_pod(&mut self, pod: &str, revision: &str, containers: &[String], now: i64) {
         let states = containers.iter().map(|name| (name.clone(), ContainerState::default()));
         let state = PodState { revision: revision.to_owned(), containers: states.collect() };
@@ -76,19 +75,19 @@ impl Recommender {
         }
     }
 
-    /// A pod is gone; what it has shown stays.
+    /// Removes a pod; its samples are kept.
     pub fn stop_pod(&mut self, pod: &str) {
         self.pods.remove(pod);
     }
 
-    /// Names and revisions of the running pods with their containers, in the order of names.
+    /// Names and revisions of the running pods with their containers, in order of names.
     pub fn running(&self) -> Vec<(String, String, Vec<String>)> {
         let names = |state: &PodState| state.containers.keys().cloned().collect();
         let pods = self.pods.iter();
         pods.map(|(pod, state)| (pod.clone(), state.revision.clone(), names(state))).collect()
     }
 
-    /// The states of the running containers, by pod and name.
+    /// States of the running containers, by pod and name.
     pub fn container_states(&self) -> impl Iterator<Item = (&str, &str, &ContainerState)> {
         self.pods.iter().flat_map(|(pod, state)| {
             let containers = state.containers.iter();
@@ -96,7 +95,7 @@ impl Recommender {
         })
     }
 
-    /// A CPU sample of a container (pod, name) taken at `at`; whether it was accepted.
+    /// Adds a CPU sample of a container (pod, name) taken at `at`. Returns whether it was accepted.
     pub fn cpu(&mut self, of: (&str, &str), millicores: i64, at: i64, now: i64) -> bool {
         let accepted = self.state(of).is_some_and(|state| state.accepts_cpu(millicores, at));
         if accepted && let Some((state, aggregate)) = self.with_aggregate(of, now) {
@@ -105,7 +104,7 @@ impl Recommender {
         accepted
     }
 
-    /// A memory sample of a container (pod, name) taken at `at`; whether it was accepted.
+    /// Adds a memory sample of a container (pod, name) taken at `at`. Returns whether it was accepted.
     pub fn memory(&mut self, of: (&str, &str), bytes: i64, at: i64, now: i64) -> bool {
         let accepted = self.state(of).is_some_and(|state| state.accepts_memory(bytes, at));
         if accepted && let Some((state, aggregate)) = self.with_aggregate(of, now) {
@@ -114,7 +113,7 @@ impl Recommender {
         accepted
     }
 
-    /// An out-of-memory kill at `at` of a container that requests `requested` bytes; whether it counts.
+    /// Adds an out-of-memory kill at `at` of a container that requests `requested` bytes. Returns whether it was accepted.
     pub fn oom(&mut self, of: (&str, &str), requested: i64, at: i64, now: i64) -> bool {
         match self.with_aggregate(of, now) {
             Some((state, aggregate)) => state.add_oom(aggregate, requested, at),
@@ -126,7 +125,7 @@ impl Recommender {
         self.pods.get(pod)?.containers.get(container)
     }
 
-    /// A running container and its aggregate, which is made anew if it was collected.
+    /// A running container and its aggregate, which is created again if it was collected.
     fn with_aggregate(
         &mut self,
         (pod, container): (&str, &str),
@@ -141,8 +140,8 @@ impl Recommender {
         Some((state, aggregate))
     }
 
-    /// One state per container name: all its aggregates, then what was loaded. Merging may bring the parts
-    /// to a newer reference, which is why it changes them.
+    /// Merged state per container name: all its aggregates, then the loaded checkpoint. Merging may move the parts to a
+    /// newer reference, so it needs `&mut self`.
     pub fn merged(&mut self, now: i64) -> BTreeMap<String, Aggregate> {
         let mut merged: BTreeMap<String, Aggregate> = BTreeMap::new();
         let aggregates =
@@ -156,7 +155,7 @@ impl Recommender {
         merged
     }
 
-    /// What is recommended, sorted by container, from a merged state.
+    /// Recommendations from a merged state, sorted by container.
     pub fn recommend(&self, merged: &BTreeMap<String, Aggregate>) -> Vec<ContainerRecommendation> {
         let is_on =
             |container: &str| !self.vpa.policy(container).is_some_and(|policy| policy.is_off);
@@ -167,7 +166,7 @@ impl Recommender {
         estimate::recommend(&self.settings, &self.vpa, &wanted)
     }
 
-    /// What is saved at `now`: all containers, without the peaks of windows that are still open.
+    /// Checkpoints at `now`: all containers, without the peaks of windows that are still open.
     pub fn save(&mut self, now: i64) -> BTreeMap<String, Checkpoint> {
         let mut merged = self.merged(now);
         for pod in self.pods.values() {
@@ -183,7 +182,7 @@ impl Recommender {
         merged.into_iter().map(|(container, state)| (container, state.save())).collect()
     }
 
-    /// Drops aggregates that nobody feeds any more, at most once per interval.
+    /// Drops aggregates that no longer receive samples, at most once per interval.
     pub fn collect_garbage(&mut self, now: i64) {
         let interval = self.settings.gc_interval_seconds;
         if self.collected_at.is_some_and(|last| now - last < interval) {
@@ -199,7 +198,7 @@ impl Recommender {
             .retain(|key, state| !state.is_expired(now) && (state.samples > 0 || is_fed(key)));
     }
 
-    /// What it was told.
+    /// Settings of the VerticalPodAutoscaler.
     pub fn vpa(&self) -> &VpaSettings {
         &self.vpa
     }

@@ -1,4 +1,4 @@
-//! Hand-worked cases of the recommender, one per rule and named after it.
+//! Worked cases of the recommender, one per rule and named after it.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn target_is_the_percentile_with_its_margin() {
     for minute in 0..100 {
         recommender.cpu(OF, 107, minute * 60, 0);
     }
-    // 107 millicores lie in the bucket that ends at 110.27: 110 + 16.
+    // 107 millicores are in the bucket that ends at 110.27: 110 + 16.
     assert_eq!(only(&mut recommender, 6000).target.cpu_millicores, Some(126));
 }
 
@@ -45,7 +45,7 @@ fn confidence_widens_the_bounds() {
 }
 
 #[test]
-fn without_history_the_upper_bound_is_endless() {
+fn without_history_the_upper_bound_is_unlimited() {
     let mut recommender = recommender(VpaSettings::default());
     recommender.cpu(OF, 107, 10, 0);
     let bounds = only(&mut recommender, 20);
@@ -109,7 +109,7 @@ fn oom_bump_up_is_the_larger_of_ratio_and_minimum() {
 }
 
 #[test]
-fn an_oom_older_than_an_interval_is_refused() {
+fn an_oom_older_than_an_interval_is_rejected() {
     let mut recommender = recommender(VpaSettings::default());
     recommender.memory(OF, 300 * MB, 2 * DAY, 0);
     assert!(!recommender.oom(OF, 300 * MB, DAY - 1, 0));
@@ -152,7 +152,7 @@ fn off_containers_are_dropped_and_uncontrolled_resources_left_out() {
 }
 
 #[test]
-fn whole_cores_if_asked() {
+fn cpu_is_rounded_to_whole_cores_if_configured() {
     let vpa =
         VpaSettings { integer_cpu_containers: vec!["app".to_owned()], ..VpaSettings::default() };
     let recommended = only(&mut recommender(vpa), 0);
@@ -176,7 +176,7 @@ fn a_checkpoint_leaves_out_the_open_window() {
 }
 
 #[test]
-fn garbage_is_what_nobody_feeds() {
+fn aggregates_without_samples_are_collected() {
     let mut recommender = recommender(VpaSettings::default());
     recommender.stop_pod("p");
     recommender.collect_garbage(100);

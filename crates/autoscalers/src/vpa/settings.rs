@@ -29,7 +29,7 @@ pub struct RecommenderSettings {
     pub confidence_interval_memory_seconds: i64,
     /// `--pod-recommendation-min-cpu-millicores`.
     pub pod_min_cpu_millicores: f64,
-    /// `--pod-recommendation-min-memory-mb`, in MiB in spite of its name.
+    /// `--pod-recommendation-min-memory-mb`, in MiB despite its name.
     pub pod_min_memory_mb: f64,
     /// `--round-cpu-millicores`.
     pub round_cpu_millicores: i64,
@@ -99,9 +99,9 @@ pub struct VpaSettings {
 pub struct UpdatePolicy {
     /// `updateMode`.
     pub mode: UpdateMode,
-    /// `minReplicas`; nothing means the updater's.
+    /// `minReplicas`; `None` means the updater's.
     pub min_replicas: Option<u32>,
-    /// `evictAfterOOMSeconds`; nothing means the updater's.
+    /// `evictAfterOOMSeconds`; `None` means the updater's.
     pub evict_after_oom_seconds: Option<i64>,
     /// `evictionRequirements`.
     pub eviction_requirements: Vec<EvictionRequirement>,
@@ -135,7 +135,7 @@ pub struct EvictionRequirement {
 /// One entry of `containerPolicies`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContainerPolicy {
-    /// `containerName`; `*` for all that have none of their own.
+    /// `containerName`; `*` for all containers without their own policy.
     pub container: String,
     /// `mode` is `Off`.
     pub is_off: bool,
@@ -143,7 +143,7 @@ pub struct ContainerPolicy {
     pub min_allowed: Resources,
     /// `maxAllowed`.
     pub max_allowed: Resources,
-    /// `controlledResources`; nothing means both.
+    /// `controlledResources`; `None` means both.
     pub controlled: Option<Vec<super::amounts::Resource>>,
     /// `controlledValues` is `RequestsOnly`.
     pub is_requests_only: bool,

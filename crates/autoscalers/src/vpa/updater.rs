@@ -1,15 +1,15 @@
-//! The updater: which pods are evicted so that they come back with the recommended size.
+//! The updater: which pods are evicted so that they restart with the recommended size.
 //!
 //! ```text
-//!  pod ─► fit recommendation to policy ─► priority ─► accepted? ─► sorted ─► admitted? ─► can evict? ─► out
+//!  pod ─► fit recommendation to policy ─► priority ─► accepted? ─► sorted ─► admitted? ─► can evict? ─► evict
 //!             min, max, own limit           │            outside its bounds, quick OOM, or old and off
 //!                                           Σ |request - target| / request
 //! ```
 //!
 //! Request 100 millicores and 1 GiB, target 150 millicores and 1 GiB: diff |100 - 150| / 100 + 0 = 0.5, and
 //! it is a scale-up. Within the bounds, a pod of 13 h is accepted (at least 12 h old, diff at least 0.1),
-//! one of 11 h is not. Of 7 configured pods with a tolerance of 0.5, floor(3.5) = 3 may be out at once:
-//! a pod may go while more than 4 are running.
+//! one of 11 h is not. Of 7 configured pods with a tolerance of 0.5, floor(3.5) = 3 may be missing at a time:
+//! a pod may be evicted while more than 4 are running.
 
 use super::aggregate::ContainerRecommendation;
 use super::amounts::{Resource, Resources};
@@ -42,16 +42,16 @@ impl Default for UpdaterSettings {
     }
 }
 
-/// A pod as the updater sees it. Times are seconds from any beginning.
+/// A pod as the updater sees it. Times are seconds from an arbitrary origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpdaterPod {
     /// Its name.
     pub name: String,
     /// When it was started.
     pub started_at: Option<i64>,
-    /// Whether it waits to be started.
+    /// Whether it is pending.
     pub is_pending: bool,
-    /// The containers it was created under a recommendation for; nothing means all count.
+    /// Containers that had a recommendation when the pod was created; `None` means all.
     pub observed: Option<Vec<String>>,
     /// Its containers.
     pub containers: Vec<UpdaterContainer>,
@@ -62,37 +62,37 @@ pub struct UpdaterPod {
 pub struct UpdaterContainer {
     /// Its name.
     pub name: String,
-    /// What it requests.
+    /// Its requests.
     pub request: Resources,
-    /// What it may use at most.
+    /// Its limits.
     pub limit: Resources,
-    /// Its last end: whether by lack of memory, when it had begun, when it ended.
+    /// Its last termination: whether it was an OOM kill, when it had started, when it ended.
     pub last_end: Option<(bool, i64, i64)>,
 }
 
-/// What the updater thinks of one pod.
+/// The updater's verdict on one pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateVerdict {
     /// Its name.
     pub name: String,
-    /// Whether the budget lets it go, asked before anything is evicted.
+    /// Whether the budget allows its eviction, checked before any eviction.
     pub can_evict: bool,
     /// Whether a request lies outside the recommended bounds.
     pub is_outside: bool,
-    /// Whether some target is above its request.
+    /// Whether any target is above its request.
     pub is_scale_up: bool,
     /// Sum over resources of the relative difference.
     pub resource_diff: f64,
     /// Whether it should be updated.
     pub is_accepted: bool,
-    /// Whether the VPA's requirements let it be evicted.
+    /// Whether the VPA's requirements allow its eviction.
     pub is_admitted: bool,
 }
 
-/// What one pass of the updater comes to.
+/// Result of one pass of the updater.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdatePass {
-    /// One verdict per pod, in the order given.
+    /// One verdict per pod, in the given order.
     pub verdicts: Vec<UpdateVerdict>,
     /// Pods in the order in which they are tried, by name.
     pub order: Vec<String>,
@@ -107,13 +107,13 @@ pub struct Updater<'a> {
     pub settings: UpdaterSettings,
     /// The VerticalPodAutoscaler.
     pub vpa: &'a VpaSettings,
-    /// What is recommended.
+    /// The recommendation.
     pub recommendation: &'a [ContainerRecommendation],
     /// `spec.replicas` of the replica set.
     pub configured_replicas: u32,
 }
 
-/// How many pods of a replica set may go.
+/// How many pods of a replica set may be evicted.
 struct Budget {
     is_large_enough: bool,
     configured: i64,
@@ -127,7 +127,7 @@ impl Budget {
         if !self.is_large_enough || pod.is_pending {
             return self.is_large_enough;
         }
-        // Without tolerance one pod may go at a time, if all others are there.
+        // Without tolerance one pod may be evicted at a time, if all others are running.
         let is_first = self.tolerated == 0 && self.evicted == 0 && self.running == self.configured;
         let must_stay = self.configured.saturating_sub(self.tolerated);
         self.running - self.evicted > must_stay || is_first
@@ -135,7 +135,7 @@ impl Budget {
 }
 
 impl Updater<'_> {
-    /// One pass over `pods` at `now`.
+    /// Runs one pass over `pods` at `now`.
     pub fn pass(&self, pods: &[UpdaterPod], now: i64) -> UpdatePass {
         let mut budget = self.budget(pods);
         let verdicts: Vec<UpdateVerdict> =
@@ -143,7 +143,7 @@ impl Updater<'_> {
         let mut order: Vec<(&UpdaterPod, &UpdateVerdict)> = (pods.iter().zip(&verdicts))
             .filter(|(_, verdict)| verdict.can_evict && verdict.is_accepted)
             .collect();
-        // Growing pods first, then the larger difference; equal ones stay in order.
+        // Pods that scale up first, then the larger difference; ties keep their order.
         order.sort_by(|(_, a), (_, b)| {
             let by_diff = b.resource_diff.total_cmp(&a.resource_diff);
             b.is_scale_up.cmp(&a.is_scale_up).then(by_diff)
@@ -184,7 +184,7 @@ impl Updater<'_> {
         }
     }
 
-    /// The recommendation for the containers a pod has, within policies and limits.
+    /// The recommendation for the containers of a pod, within policies and limits.
     fn fitted(&self, pod: &UpdaterPod) -> Vec<ContainerRecommendation> {
         let containers = self.recommendation.iter().filter_map(|recommended| {
             let container = pod.containers.iter().find(|it| it.name == recommended.container)?;
@@ -225,7 +225,7 @@ impl Updater<'_> {
             || (is_old && priority.resource_diff >= self.settings.min_change_priority)
     }
 
-    /// Whether a container ran out of memory soon after its start, and not long ago.
+    /// Whether a container was OOM-killed soon after its start, and recently.
     fn is_quick_oom(&self, pod: &UpdaterPod, now: i64) -> bool {
         let own = self.vpa.update.evict_after_oom_seconds;
         let threshold = own.unwrap_or(self.settings.evict_after_oom_threshold_seconds);
@@ -238,7 +238,7 @@ impl Updater<'_> {
         })
     }
 
-    /// Some container with a recommendation must lack a request or meet all requirements.
+    /// At least one container with a recommendation must lack a request or meet all requirements.
     fn is_admitted(&self, pod: &UpdaterPod, fitted: &[ContainerRecommendation]) -> bool {
         fitted.iter().any(|recommended| {
             let container = pod.containers.iter().find(|it| it.name == recommended.container);
@@ -268,10 +268,10 @@ fn milli(resource: Resource, amount: i64) -> i64 {
     }
 }
 
-/// The part of the verdict that says how far a pod is from its recommendation.
+/// The part of the verdict about the difference between a pod and its recommendation.
 fn priority(pod: &UpdaterPod, fitted: &[ContainerRecommendation]) -> UpdateVerdict {
     let mut verdict = UpdateVerdict::default();
-    // Wished and requested sums per resource, if the resource is recommended at all.
+    // Sums of targets and requests per resource, if the resource has a recommendation.
     let mut sums: [Option<(i64, i64)>; 2] = [None, None];
     for container in pod.containers.iter().filter(|it| is_observed(pod, &it.name)) {
         let Some(recommended) = fitted.iter().find(|it| it.container == container.name) else {
@@ -279,8 +279,8 @@ fn priority(pod: &UpdaterPod, fitted: &[ContainerRecommendation]) -> UpdateVerdi
         };
         for (resource, sum) in Resource::ALL.into_iter().zip(&mut sums) {
             let Some(target) = recommended.target.of(resource) else { continue };
-            let (wished, requested) = sum.get_or_insert((0, 0));
-            *wished = wished.saturating_add(milli(resource, target));
+            let (targeted, requested) = sum.get_or_insert((0, 0));
+            *targeted = targeted.saturating_add(milli(resource, target));
             let Some(request) = container.request.of(resource) else {
                 verdict.is_scale_up = true;
                 verdict.is_outside = true;
@@ -295,9 +295,9 @@ fn priority(pod: &UpdaterPod, fitted: &[ContainerRecommendation]) -> UpdateVerdi
         }
     }
     verdict.resource_diff = (sums.iter().flatten())
-        .map(|(wished, requested)| {
+        .map(|(targeted, requested)| {
             let requested = (*requested as f64).max(1.0);
-            (requested - *wished as f64).abs() / requested
+            (requested - *targeted as f64).abs() / requested
         })
         .sum();
     verdict

@@ -1,5 +1,5 @@
-//! Hand-worked cases of the updater, one per rule and named after it. Recommended are 150 millicores
-//! (bounds 90 to 200) and 1000 bytes (bounds 900 to 1200); a pod requests 100 millicores and 1000 bytes.
+//! Worked cases of the updater, one per rule and named after it. The recommendation is 150 millicores (bounds 90 to 200)
+//! and 1000 bytes (bounds 900 to 1200); a pod requests 100 millicores and 1000 bytes.
 
 use super::*;
 
@@ -109,7 +109,7 @@ fn requests_only_cuts_to_the_limit() {
 }
 
 #[test]
-fn eviction_tolerance_bounds_how_many_go() {
+fn eviction_tolerance_limits_the_number_of_evictions() {
     let pods: Vec<UpdaterPod> = (0..7).map(|number| pod(number, 100)).collect();
     assert_eq!(pass(&VpaSettings::default(), &pods).evicted, ["p0", "p1", "p2"]);
     let few = pass(&VpaSettings::default(), &pods[..1]);
@@ -117,15 +117,15 @@ fn eviction_tolerance_bounds_how_many_go() {
 }
 
 #[test]
-fn pending_pods_may_always_go_and_use_no_budget() {
+fn pending_pods_may_always_be_evicted_and_use_no_budget() {
     let mut pods: Vec<UpdaterPod> = (0..4).map(|number| pod(number, 100)).collect();
     pods[3].is_pending = true;
-    // Three of four run; more than two must: one may go, and the pending one.
+    // Three of four run and more than two must: one may be evicted, and the pending one.
     assert_eq!(pass(&VpaSettings::default(), &pods).evicted, ["p0", "p3"]);
 }
 
 #[test]
-fn growing_pods_go_first_then_the_larger_difference() {
+fn pods_that_scale_up_go_first_then_the_larger_difference() {
     let pods = [pod(0, 300), pod(1, 100), pod(2, 50)];
     assert_eq!(pass(&VpaSettings::default(), &pods).order, ["p2", "p1", "p0"]);
 }

@@ -1,4 +1,4 @@
-//! `windfall bench`: Windfall measured by itself. Speed is told as a ratio to a baseline in the same
+//! `windfall bench`: Windfall measured by itself. Speed is reported as a ratio to a baseline in the same
 //! process, because machines are noisy; memory as the peak of a process of its own.
 
 mod learning;

@@ -13,7 +13,7 @@ use crate::arguments::{Format, Part};
 use crate::environments;
 use crate::output::{print, print_json};
 
-/// What `env` is told.
+/// Arguments of `env`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Id of the environment, or `list` to describe all of them

@@ -16,7 +16,7 @@ use crate::environments;
 use crate::output::{print, print_json};
 use crate::progress;
 
-/// What `evaluate` is told.
+/// Arguments of `evaluate`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The checkpoint

@@ -29,7 +29,7 @@ enum Command {
     Inspect(Inspect),
 }
 
-/// What `policy inspect` is told.
+/// Arguments of `policy inspect`.
 #[derive(Args)]
 struct Inspect {
     /// The checkpoint

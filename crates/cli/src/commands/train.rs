@@ -23,7 +23,7 @@ use crate::output::{print, print_json};
 use crate::progress;
 use studio::{LAST, Studio};
 
-/// What `train` is told.
+/// Arguments of `train`.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Arguments {

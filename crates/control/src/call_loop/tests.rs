@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 use windfall_core::conformance::{calls, outcome_of, running_calls};
-use windfall_core::{CallId, DecidedBy, PolicyError, Sensed};
+use windfall_core::{CallClose, CallId, CpuCeiling, DecidedBy, PlainSize, PolicyError, Sensed};
 
 use crate::call_safeguards::{Floor, NAMES, SlackBudget};
 
@@ -9,15 +9,15 @@ const NODE: NodeId = NodeId(0);
 
 /// Wishes in turn, at dispatch and at looks alike; nothing means that it fails.
 struct Script {
-    wishes: Vec<Option<CallDecision>>,
+    decisions: Vec<Option<CallDecision>>,
     asked: usize,
 }
 
 impl Script {
     fn next(&mut self) -> Result<CallDecision, PolicyError> {
-        let wish = self.wishes[self.asked % self.wishes.len()].clone();
+        let decision = self.decisions[self.asked % self.decisions.len()].clone();
         self.asked += 1;
-        wish.ok_or_else(|| PolicyError { policy: "script".into(), problem: "no idea".into() })
+        decision.ok_or_else(|| PolicyError { policy: "script".into(), problem: "no idea".into() })
     }
 }
 
@@ -33,15 +33,15 @@ impl CallPolicy for Script {
     }
 }
 
-fn script(wishes: Vec<Option<CallDecision>>) -> Box<Script> {
-    Box::new(Script { wishes, asked: 0 })
+fn script(decisions: Vec<Option<CallDecision>>) -> Box<Script> {
+    Box::new(Script { decisions, asked: 0 })
 }
 
-fn looped(wishes: Vec<Option<CallDecision>>) -> CallLoop {
-    CallLoop::new(script(wishes), CallSafeguardChain::default())
+fn looped(decisions: Vec<Option<CallDecision>>) -> CallLoop {
+    CallLoop::new(script(decisions), CallSafeguardChain::default())
 }
 
-/// A wish that borrows from the pool and expects to run for 10 s.
+/// A decision that borrows from the pool and expects to run for 10 s.
 fn pooled(cpu_cores: f64) -> Option<CallDecision> {
     let base = CallDecision::exactly(Allocation::new(1, 256), "scripted");
     let expected_run = Some(Duration::from_secs(10));
@@ -68,15 +68,16 @@ fn a_call_at_its_reservation_leaves_no_trace() {
     let mut control = looped(vec![Some(CallDecision::exactly(call(0).reservation, "fixed"))]);
     assert_eq!(begin(&mut control, 0), call(0).reservation);
     let mut changes = Vec::new();
-    control.close(&outcome_of(&call(0), call(0).reservation, false), &mut changes);
+    let outcome = outcome_of(&call(0), call(0).reservation, false);
+    control.close(CallClose::Measured(&outcome), &mut changes);
     assert!(changes.is_empty() && control.pool(NODE).is_none());
 }
 
 #[test]
 fn failure_and_nonsense_get_the_users_size_and_then_a_rest() {
-    let mut wishes = vec![None, pooled(f64::NAN), pooled(-2.0)];
-    wishes.push(pooled(0.5));
-    let mut control = looped(wishes).with_quarantine(Quarantine::new(3, 2));
+    let mut decisions = vec![None, pooled(f64::NAN), pooled(-2.0)];
+    decisions.push(pooled(0.5));
+    let mut control = looped(decisions).with_quarantine(Quarantine::new(3, 2));
     for id in 0..5 {
         let plan = control.size(&call(id));
         assert_eq!(plan.grant(), call(id).reservation);
@@ -112,7 +113,8 @@ fn loans_follow_their_donor() {
 
     // The donor ends: the borrower is back at its own reservation.
     changes.clear();
-    control.close(&outcome_of(&call(1), look.grant, false), &mut changes);
+    let outcome = outcome_of(&call(1), look.grant, false);
+    control.close(CallClose::Measured(&outcome), &mut changes);
     let grants: Vec<_> = changes.iter().map(|c| (c.call, c.grant.cpu.get())).collect();
     assert_eq!(grants, [(CallId(2), 1000)]);
     assert!(control.pool(NODE).unwrap().is_empty());
@@ -129,8 +131,8 @@ fn without_a_pool_nothing_beyond_the_reservation_is_pooled() {
 
 #[test]
 fn a_start_is_limited_to_the_room_but_never_below_the_least() {
-    let wish = CallDecision::exactly(Allocation::new(3000, 256), "more");
-    let mut control = looped(vec![Some(wish)]);
+    let decision = CallDecision::exactly(Allocation::new(3000, 256), "more");
+    let mut control = looped(vec![Some(decision)]);
     let plan = control.size(&call(0));
     let start = |control: &mut CallLoop, room| control.start(&call(0), &plan, NODE, room).grant;
     assert_eq!(start(&mut control, Allocation::new(2500, 256)).cpu.get(), 2500);
@@ -151,15 +153,18 @@ fn a_shadow_is_recorded_and_never_obeyed() {
     let shadow = script(vec![pooled(0.1), None, pooled(f64::NAN)]);
     let mut control = looped(vec![pooled(0.5)]).with_shadow(shadow);
     let plan = control.size(&call(0));
-    assert_eq!((plan.grant().cpu.get(), plan.shadow()), (500, Some((0.1, 256.0))));
+    assert_eq!(
+        (plan.grant().cpu.get(), plan.shadow()),
+        (500, Some(PlainSize { cores: 0.1, mib: 256.0 }))
+    );
     assert_eq!(control.size(&call(1)).shadow(), None);
     assert_eq!(control.size(&call(2)).shadow(), None);
 }
 
 #[test]
 fn a_look_after_no_time_does_not_stop_time() {
-    let wish = pooled(0.5).map(|w| CallDecision { look_after: Some(Duration::ZERO), ..w });
-    let mut control = looped(vec![wish]);
+    let decision = pooled(0.5).map(|w| CallDecision { look_after: Some(Duration::ZERO), ..w });
+    let mut control = looped(vec![decision]);
     let plan = control.size(&call(0));
     assert_eq!(control.start(&call(0), &plan, NODE, ROOM).look_after, Some(SHORTEST_LOOK));
 }
@@ -171,11 +176,12 @@ fn number() -> impl Strategy<Value = f64> {
     ]
 }
 
-fn any_wish() -> impl Strategy<Value = Option<CallDecision>> {
-    let wish = (number(), number(), any::<bool>(), prop::option::of(0u64..200));
-    prop::option::weighted(0.95, wish).prop_map(|wish| {
-        wish.map(|(cpu_cores, mib, pools, look)| CallDecision {
+fn any_decision() -> impl Strategy<Value = Option<CallDecision>> {
+    let decision = (number(), number(), any::<bool>(), prop::option::of(0u64..200));
+    prop::option::weighted(0.95, decision).prop_map(|decision| {
+        decision.map(|(cpu_cores, mib, pools, look)| CallDecision {
             cpu_cores,
+            cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib: mib * 100.0,
             beyond: if pools { Beyond::HarvestPool } else { Beyond::FreeCapacity },
             expected_run: look.map(Duration::from_secs),
@@ -238,7 +244,8 @@ impl Node {
     fn end(&mut self, which: usize) -> Vec<GrantChange> {
         let (id, grant) = self.held.swap_remove(which % self.held.len());
         let mut changes = Vec::new();
-        self.control.close(&outcome_of(&call(id), grant, false), &mut changes);
+        let outcome = outcome_of(&call(id), grant, false);
+        self.control.close(CallClose::Measured(&outcome), &mut changes);
         changes
     }
 
@@ -273,7 +280,7 @@ proptest! {
     /// Any policy: calls begin, are looked at, end, and give back.
     #[test]
     fn whatever_is_wished_the_promises_of_the_pool_hold(
-        wishes in prop::collection::vec(any_wish(), 1..40),
+        decisions in prop::collection::vec(any_decision(), 1..40),
         steps in prop::collection::vec((0u8..4, 0usize..16, 0.0..1.2f64), 1..120),
         guarded: bool,
     ) {
@@ -282,7 +289,7 @@ proptest! {
         } else {
             Vec::new()
         };
-        let control = CallLoop::new(script(wishes), CallSafeguardChain::new(rules));
+        let control = CallLoop::new(script(decisions), CallSafeguardChain::new(rules));
         let mut node = Node { control, held: Vec::new(), begun: 0 };
         for (kind, which, load) in steps {
             let changes = match kind {

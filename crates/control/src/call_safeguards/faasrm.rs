@@ -8,7 +8,7 @@ pub(super) const NAME: &str = "faasrm";
 ///
 /// It acts on the next call only; a running one keeps what it has. A function that came close to its
 /// reservation is allowed nothing below its recent peak, which can lie above the reservation: then, and
-/// only then, this rule raises a wish for exactly the reservation.
+/// only then, this rule raises a decision for exactly the reservation.
 #[derive(Clone, Debug, Default)]
 pub struct Faasrm {
     ranges: PeakRange,

@@ -19,7 +19,7 @@
 //! When the old grant was lower than the new one, it still holds for `a`; that part of the loss is fixed
 //! and taken off the budget first. The loss is charged from throttled time against `pref`, which is
 //! never too little while demand stays within `pref`. On saturation the call gets its reservation back
-//! at once. Hence, whatever a policy wishes,
+//! at once. Hence, whatever a policy decides,
 //!
 //! ```text
 //!   time lost  <=  beta * max(run time, T_lo)
@@ -32,14 +32,14 @@
 //! [`Preference::Surges`] keeps `pref` closer to what the call was seen to use, by how far earlier calls of
 //! its function rose from there ([`SurgeSettings`]).
 //!
-//! A deep trim and a short look cost the same slack, so a look may be brought forward to afford a wish:
+//! A deep trim and a short look cost the same slack, so a look may be brought forward to afford a decision:
 //! with 15 ms of slack nothing at all is affordable for 15 ms, and 519m of 600m for 110 ms.
 
 use std::collections::BTreeMap;
 
 use windfall_core::{
     CallId, CallOutcome, CallSafeguard, CallView, Duration, FunctionId, Mebibytes, MilliCpu,
-    Proposal, RunningCall,
+    Proposal, Resized, RunningCall,
 };
 
 use super::long_run::LongRun;
@@ -248,19 +248,19 @@ impl Watched {
         self.held = running.grant.cpu.cores();
     }
 
-    /// How soon the next look has to come so that `wished` cores can be afforded, seconds; `asked` where
+    /// How soon the next look has to come so that `proposed` cores can be afforded, seconds; `asked` where
     /// an early look would gain next to nothing.
     fn look_to_afford(
         &self,
         running: &RunningCall,
-        (wished, pref): (f64, f64),
+        (proposed, pref): (f64, f64),
         slack: f64,
         (soonest, asked): (f64, f64),
     ) -> f64 {
-        if wished >= pref || slack < 0.05 * soonest {
+        if proposed >= pref || slack < 0.05 * soonest {
             return asked;
         }
-        let look = slack / (1.0 - wished / pref) - running.actuation_delay.as_secs_f64();
+        let look = slack / (1.0 - proposed / pref) - running.actuation_delay.as_secs_f64();
         look.max(soonest).min(asked)
     }
 
@@ -340,9 +340,9 @@ impl SlackBudget {
         }
         let earned = running.elapsed().max(shortest.unwrap_or(Duration::ZERO)).as_secs_f64();
         let budget = beta * earned;
-        let wished = proposal.grant.cpu.cores();
+        let proposed = proposal.grant.cpu.cores();
         let limits = (settings.soonest_look.as_secs_f64(), asked);
-        let look = call.look_to_afford(running, (wished, pref), budget - call.loss, limits);
+        let look = call.look_to_afford(running, (proposed, pref), budget - call.loss, limits);
         if look < asked {
             proposal.look_after = Some(Duration::from_secs_f64(look));
         }
@@ -410,6 +410,17 @@ impl CallSafeguard for SlackBudget {
             proposal.amend_memory(NAME, safe.memory, reason);
         }
         self.watch(running.reservation, proposal);
+    }
+
+    /// A change that came late, or twice between two looks, counts with the least that was in force.
+    fn resized(&mut self, change: &Resized) {
+        if let Some(call) = self.calls.get_mut(&change.call) {
+            call.held = call.held.min(change.in_force.cpu.cores());
+        }
+    }
+
+    fn lost(&mut self, call: CallId) {
+        self.calls.remove(&call);
     }
 
     fn at_end(&mut self, outcome: &CallOutcome) {

@@ -1,9 +1,10 @@
 use super::*;
 use proptest::prelude::*;
+use windfall_core::call::Beyond;
 use windfall_core::conformance::{call_safeguard_suite, calls};
 use windfall_core::{
-    Allocation, CallDecision, CallPlan, CallSafeguardChain, CallView, Duration, NodeId,
-    RunningCall, Sensed,
+    Allocation, CallDecision, CallPlan, CallSafeguard, CallSafeguardChain, CallView, CpuCeiling,
+    Duration, MilliCpu, NodeId, Proposal, Refusal, Resized, RunningCall, Sensed,
 };
 
 #[test]
@@ -48,6 +49,7 @@ fn look_at(millis: u64, grant: Allocation, sensed: Sensed) -> RunningCall {
         free_on_node: Allocation::new(8000, 8192),
         waiting: 0,
         actuation_delay: Duration::from_millis(10),
+        capabilities: call.capabilities,
         sensed,
     }
 }
@@ -57,7 +59,7 @@ fn sensed(cores: f64, throttled_share: f64, memory_mib: f64) -> Sensed {
     Sensed { window, cpu_used_cores: cores, throttled_share, memory_mib }
 }
 
-fn wish(cpu: u32, memory: u32) -> CallDecision {
+fn decision(cpu: u32, memory: u32) -> CallDecision {
     CallDecision::exactly(Allocation::new(cpu, memory), "test")
 }
 
@@ -70,7 +72,7 @@ fn a_trim_stops_at_the_slack_that_was_earned() {
     // 600m at the start, 2 s run, nothing lost: 20 ms of budget over 110 ms.
     let mut chain = slack(SlackSettings::default());
     let running = look_at(2000, Allocation::new(600, 256), sensed(0.1, 0.0, 50.0));
-    let plan = chain.while_running(&running, &wish(1, 256)).unwrap();
+    let plan = chain.while_running(&running, &decision(1, 256)).unwrap();
     assert_eq!(plan.grant().cpu.get(), 491); // 600 * (1 - 20/110)
     assert_eq!(rules(&plan), ["slack-budget"]);
     assert_eq!(plan.look_after(), Some(Duration::from_millis(100)));
@@ -83,33 +85,85 @@ fn an_early_look_affords_a_deeper_trim_and_room_is_held_back_for_the_rest() {
     let mut chain = slack(settings);
     let running = look_at(2000, Allocation::new(600, 256), sensed(0.0, 0.0, 50.0));
     let running = RunningCall { actuation_delay: Duration::ZERO, ..running };
-    let plan = chain.while_running(&running, &wish(300, 256)).unwrap();
+    let plan = chain.while_running(&running, &decision(300, 256)).unwrap();
     // Half of 600m for 40 ms costs the 20 ms of budget; half of the 300m taken is held back.
     assert_eq!((plan.grant().cpu.get(), plan.held_back().get()), (300, 150));
     assert_eq!(plan.look_after(), Some(Duration::from_millis(40)));
 }
 
 #[test]
+fn a_trim_that_came_late_is_charged_with_what_was_in_force() {
+    // At 2 s 200m are asked for, which takes its time; at 2.1 s the call still holds 600m and 600m are asked again. In
+    // between 200m were in force. Had nobody said so, the window would be charged at 600m: nothing.
+    let least_after = |in_force: Option<u32>| {
+        let mut chain = slack(SlackSettings::default());
+        let whole = Allocation::new(600, 256);
+        let busy = sensed(0.3, 0.0, 10.0);
+        for (millis, asked) in [(2000, 200), (2100, 600)] {
+            chain.while_running(&look_at(millis, whole, busy), &decision(asked, 256)).unwrap();
+        }
+        if let Some(cpu) = in_force {
+            let in_force = Allocation::new(cpu, 256);
+            let RunningCall { id: call, node, now: at, reservation, .. } =
+                look_at(2150, in_force, busy);
+            let refused = Some(Refusal::Superseded);
+            let change =
+                Resized { call, node, at, reservation, asked: in_force, in_force, refused };
+            chain.resized(&change);
+        }
+        let throttled = sensed(0.3, 0.015, 10.0);
+        chain
+            .while_running(&look_at(2200, whole, throttled), &decision(1, 256))
+            .unwrap()
+            .grant()
+            .cpu
+    };
+    assert!(least_after(Some(200)) > least_after(None), "what was lost is off the budget");
+}
+
+#[test]
+fn a_lost_call_is_no_longer_watched() {
+    let mut budget = SlackBudget::default();
+    let look = look_at(100, Allocation::new(600, 256), sensed(0.3, 0.0, 10.0));
+    let mut proposal = Proposal {
+        function: look.function,
+        grant: look.grant,
+        cpu_ceiling: CpuCeiling::AtGrant,
+        beyond: Beyond::FreeCapacity,
+        expected_run: None,
+        look_after: None,
+        held_back: MilliCpu::ZERO,
+        amendments: Vec::new(),
+        why: "test",
+    };
+    budget.while_running(&look, &mut proposal);
+    assert_eq!(budget.watched(), 1);
+    budget.lost(look.id);
+    budget.lost(look.id);
+    assert_eq!(budget.watched(), 0);
+}
+
+#[test]
 fn a_saturated_call_gets_its_size_back_at_once() {
     let mut chain = slack(SlackSettings::default());
     let running = look_at(2000, Allocation::new(600, 256), sensed(0.6, 0.5, 50.0));
-    let plan = chain.while_running(&running, &wish(1, 256)).unwrap();
+    let plan = chain.while_running(&running, &decision(1, 256)).unwrap();
     assert_eq!(plan.grant().cpu.get(), 1000);
     // Half of 100 ms at 600m of 600m preferred: a tenth is charged, 5 ms. 21 - 5 = 16 ms are left.
     let running = look_at(2100, Allocation::new(1000, 256), sensed(0.6, 0.0, 50.0));
-    let plan = chain.while_running(&running, &wish(1, 256)).unwrap();
+    let plan = chain.while_running(&running, &decision(1, 256)).unwrap();
     assert_eq!(plan.grant().cpu.get(), 513); // 600 * (1 - 16/110), rounded up
 }
 
 #[test]
 fn a_call_below_its_reservation_is_looked_at_in_time() {
     let mut chain = slack(SlackSettings::default());
-    let late = CallDecision { look_after: Some(Duration::from_secs(9)), ..wish(500, 256) };
+    let late = CallDecision { look_after: Some(Duration::from_secs(9)), ..decision(500, 256) };
     let plan = chain.at_dispatch(&call(), &late).unwrap();
     assert_eq!(plan.look_after(), Some(Duration::from_millis(100)));
-    let plan = chain.at_dispatch(&call(), &wish(500, 256)).unwrap();
+    let plan = chain.at_dispatch(&call(), &decision(500, 256)).unwrap();
     assert_eq!(plan.look_after(), Some(Duration::from_millis(100)));
-    let plan = chain.at_dispatch(&call(), &wish(1000, 256)).unwrap();
+    let plan = chain.at_dispatch(&call(), &decision(1000, 256)).unwrap();
     assert_eq!(plan.look_after(), None);
 }
 
@@ -117,10 +171,10 @@ fn a_call_below_its_reservation_is_looked_at_in_time() {
 fn memory_close_to_its_limit_grows_and_is_never_cut_below_use() {
     let mut chain = slack(SlackSettings::default());
     let running = look_at(100, Allocation::new(1000, 100), sensed(0.1, 0.0, 95.0));
-    let plan = chain.while_running(&running, &wish(1000, 10)).unwrap();
+    let plan = chain.while_running(&running, &decision(1000, 10)).unwrap();
     assert_eq!(plan.grant().memory.get(), 130);
     let running = look_at(200, Allocation::new(1000, 200), sensed(0.1, 0.0, 95.0));
-    let plan = chain.while_running(&running, &wish(1000, 10)).unwrap();
+    let plan = chain.while_running(&running, &decision(1000, 10)).unwrap();
     assert_eq!(plan.grant().memory.get(), 105); // 95 * 1.1, rounded up
 }
 
@@ -128,32 +182,32 @@ fn memory_close_to_its_limit_grows_and_is_never_cut_below_use() {
 fn sensors_without_sense_bring_the_users_size() {
     let mut chain = slack(SlackSettings::default());
     let running = look_at(5000, Allocation::new(100, 100), sensed(f64::NAN, 0.0, 1.0));
-    let plan = chain.while_running(&running, &wish(1, 1)).unwrap();
+    let plan = chain.while_running(&running, &decision(1, 1)).unwrap();
     assert_eq!(plan.grant(), call().reservation);
 }
 
 #[test]
 fn the_floor_holds_at_dispatch_and_while_running() {
     let mut chain = CallSafeguardChain::new(vec![Box::new(Floor::default())]);
-    let plan = chain.at_dispatch(&call(), &wish(1, 1)).unwrap();
+    let plan = chain.at_dispatch(&call(), &decision(1, 1)).unwrap();
     assert_eq!(plan.grant(), Allocation::new(50, 64));
     assert_eq!(rules(&plan), ["floor", "floor"]);
     let running = look_at(100, Allocation::new(50, 64), sensed(0.0, 0.0, 1.0));
-    assert_eq!(chain.while_running(&running, &wish(1, 1)).unwrap().grant(), plan.grant());
+    assert_eq!(chain.while_running(&running, &decision(1, 1)).unwrap().grant(), plan.grant());
 }
 
 #[test]
 fn faasrm_calibrates_before_it_lets_anything_go() {
     let mut chain = CallSafeguardChain::new(vec![Box::new(Faasrm::default())]);
     let call = call();
-    let plan = chain.at_dispatch(&call, &wish(1, 1)).unwrap();
+    let plan = chain.at_dispatch(&call, &decision(1, 1)).unwrap();
     assert_eq!(plan.grant(), call.reservation);
     assert_eq!(rules(&plan), ["faasrm", "faasrm"]);
     // Half of the reservation used: 500m and 128 MiB, plus a level.
     chain.at_end(&windfall_core::conformance::outcome_of(&call, plan.grant(), false));
-    let plan = chain.at_dispatch(&call, &wish(1, 1)).unwrap();
+    let plan = chain.at_dispatch(&call, &decision(1, 1)).unwrap();
     assert_eq!(plan.grant(), Allocation::new(600, 160));
-    let plan = chain.at_dispatch(&call, &wish(5000, 3000)).unwrap();
+    let plan = chain.at_dispatch(&call, &decision(5000, 3000)).unwrap();
     assert_eq!(plan.grant(), call.reservation);
 }
 
@@ -176,13 +230,13 @@ fn worst_overdraft(
     first: u32,
     delay: u64,
     demand: &[u32],
-    wishes: &[(u32, u64)],
+    decisions: &[(u32, u64)],
 ) -> f64 {
-    let plan = chain.at_dispatch(&call(), &wish(first, 256)).unwrap();
+    let plan = chain.at_dispatch(&call(), &decision(first, 256)).unwrap();
     let (mut grant, mut coming) = (plan.grant(), None);
     let mut next_look = plan.look_after().map(|after| after.as_nanos() / 1_000_000);
     let (mut lost, mut used, mut throttled, mut since) = (0.0, 0.0, 0u64, 0u64);
-    let mut wishes = wishes.iter().cycle();
+    let mut decisions = decisions.iter().cycle();
     let mut worst = 0.0f64;
     for (now, &wanted) in demand.iter().enumerate() {
         let now = now as u64;
@@ -202,10 +256,10 @@ fn worst_overdraft(
             };
             let actuation_delay = Duration::from_millis(delay);
             let running = RunningCall { actuation_delay, ..look_at(now, grant, sensed) };
-            let &(cpu, look) = wishes.next().expect("cycles");
+            let &(cpu, look) = decisions.next().expect("cycles");
             let look_after = Some(Duration::from_millis(look));
             let plan =
-                chain.while_running(&running, &CallDecision { look_after, ..wish(cpu, 256) });
+                chain.while_running(&running, &CallDecision { look_after, ..decision(cpu, 256) });
             let plan = plan.unwrap();
             let after = plan.look_after().expect("asked for").as_nanos() / 1_000_000;
             (next_look, since, used, throttled) = (Some(now + after), now, 0.0, 0);
@@ -232,7 +286,7 @@ proptest! {
         target in 1u32..=1000,
         delay in 0u64..20,
         shares in prop::collection::vec((prop_oneof![0u32..=100, Just(0), Just(100)], 1usize..200), 1..40),
-        wishes in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
+        decisions in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
         saturated in prop::sample::select(vec![0.0, 0.02, 0.5]),
     ) {
         let demand: Vec<u32> = shares
@@ -240,7 +294,7 @@ proptest! {
             .flat_map(|&(share, length)| std::iter::repeat_n(target * share / 100, length))
             .collect();
         let settings = SlackSettings { beta: BETA, saturated, ..SlackSettings::default() };
-        let worst = worst_overdraft(&mut slack(settings), target, delay, &demand, &wishes);
+        let worst = worst_overdraft(&mut slack(settings), target, delay, &demand, &decisions);
         prop_assert!(worst <= 1e-6, "{worst} ms more than the slack");
     }
 
@@ -249,7 +303,7 @@ proptest! {
         target in 1u32..=1000,
         delay in 0u64..20,
         shares in prop::collection::vec((prop_oneof![0u32..=100, Just(0), Just(100)], 1usize..200), 1..40),
-        wishes in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
+        decisions in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
         soonest in 1u64..40,
     ) {
         let demand: Vec<u32> = shares
@@ -264,7 +318,7 @@ proptest! {
             reserve: 1.0,
             ..SlackSettings::default()
         };
-        let worst = worst_overdraft(&mut slack(settings), target, delay, &demand, &wishes);
+        let worst = worst_overdraft(&mut slack(settings), target, delay, &demand, &decisions);
         prop_assert!(worst <= 1e-6, "{worst} ms more than the slack");
     }
 
@@ -273,7 +327,7 @@ proptest! {
         first in 1u32..=1000,
         delay in 0u64..20,
         shares in prop::collection::vec((0u32..=1000, 1usize..200), 1..40),
-        wishes in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
+        decisions in prop::collection::vec((prop_oneof![0u32..1200, Just(0)], 20u64..300), 1..20),
     ) {
         let demand: Vec<u32> = shares
             .iter()
@@ -281,7 +335,7 @@ proptest! {
             .collect();
         let preference = Preference::Reservation;
         let settings = SlackSettings { beta: BETA, preference, ..SlackSettings::default() };
-        let worst = worst_overdraft(&mut slack(settings), first, delay, &demand, &wishes);
+        let worst = worst_overdraft(&mut slack(settings), first, delay, &demand, &decisions);
         prop_assert!(worst <= 1e-6, "{worst} ms more than the slack");
     }
 }

@@ -42,11 +42,14 @@ fn coverage_by_hand() {
     let mut pool = HarvestPool::default();
     pool.put(A, Allocation::new(1000, 0), at(10));
     pool.put(B, Allocation::new(3000, 0), at(5));
-    let (cpu, memory) = pool.coverage(Allocation::new(2000, 0), at(0), at(10));
+    let Coverage { cpu, memory } = pool.coverage(Allocation::new(2000, 0), at(0), at(10));
     assert!((cpu - 0.75).abs() < 1e-12, "{cpu}");
     assert_eq!(memory, 1.0);
-    assert_eq!(pool.coverage(Allocation::new(2000, 1), at(10), at(12)), (0.0, 0.0));
-    assert_eq!(pool.coverage(Allocation::new(8000, 0), at(1), at(1)).0, 0.5);
+    assert_eq!(
+        pool.coverage(Allocation::new(2000, 1), at(10), at(12)),
+        Coverage { cpu: 0.0, memory: 0.0 }
+    );
+    assert_eq!(pool.coverage(Allocation::new(8000, 0), at(1), at(1)).cpu, 0.5);
 }
 
 #[derive(Clone, Debug)]
@@ -134,7 +137,7 @@ proptest! {
         for (call, amount, until) in steps {
             pool.put(CallId(call), amount, at(until));
         }
-        let (cpu, memory) = pool.coverage(wanted, at(from), at(from + length));
+        let Coverage { cpu, memory } = pool.coverage(wanted, at(from), at(from + length));
         prop_assert!((0.0..=1.0 + 1e-9).contains(&cpu) && (0.0..=1.0 + 1e-9).contains(&memory));
     }
 }

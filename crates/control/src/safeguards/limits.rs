@@ -73,32 +73,32 @@ impl Safeguard for Limits {
         };
         let bounds = self.per_function.get(&proposed.function).unwrap_or(&self.bounds);
         let mut review = Review::of(proposed);
-        if let Setting::Set(wish) = proposed.instances {
+        if let Setting::Set(asked) = proposed.instances {
             let (least, most) = bounds.instances;
-            let allowed = Instances::new(within(wish.get(), least, most));
+            let allowed = Instances::new(within(asked.get(), least, most));
             review.instances(Setting::Set(allowed), || said("instances", least, most));
         }
-        if let Setting::Set(wish) = proposed.cpu {
+        if let Setting::Set(asked) = proposed.cpu {
             let (least, most) = resolved(bounds.cpu, view.reservation.cpu.get());
-            let allowed = MilliCpu::new(within(wish.get(), least, most));
+            let allowed = MilliCpu::new(within(asked.get(), least, most));
             review.cpu(Setting::Set(allowed), || said("millicores", least, most));
         }
-        if let Setting::Set(wish) = proposed.memory {
+        if let Setting::Set(asked) = proposed.memory {
             let (least, most) = resolved(bounds.memory, view.reservation.memory.get());
-            let allowed = Mebibytes::new(within(wish.get(), least, most));
+            let allowed = Mebibytes::new(within(asked.get(), least, most));
             review.memory(Setting::Set(allowed), || said("MiB", least, most));
         }
-        if let Setting::Set(wish) = proposed.concurrency {
+        if let Setting::Set(asked) = proposed.concurrency {
             let (least, most) = bounds.concurrency;
-            let allowed = Instances::new(within(wish.get(), least, most));
+            let allowed = Instances::new(within(asked.get(), least, most));
             review.concurrency(Setting::Set(allowed), || said("calls per instance", least, most));
         }
         review.verdict()
     }
 }
 
-fn within(wish: u32, least: u32, most: u32) -> u32 {
-    wish.max(least).min(most)
+fn within(asked: u32, least: u32, most: u32) -> u32 {
+    asked.max(least).min(most)
 }
 
 /// Sizes are at least 1: an instance of nothing serves nobody.

@@ -66,24 +66,24 @@ impl Safeguard for RateOfChange {
             return refuse(proposed, "the function was not measured");
         };
         let mut review = Review::of(proposed);
-        if let Setting::Set(wish) = proposed.instances {
+        if let Setting::Set(asked) = proposed.instances {
             let current = standing(view).get();
             let (least, most) = self.instances.range(current);
-            let allowed = Instances::new(wish.get().clamp(least, most));
+            let allowed = Instances::new(asked.get().clamp(least, most));
             review.instances(Setting::Set(allowed), || said("instances", current, least, most));
         }
-        if let Setting::Set(wish) = proposed.cpu {
+        if let Setting::Set(asked) = proposed.cpu {
             let current = view.allocation.cpu.get();
             let (least, most) = self.cpu.range(current);
             let most = most.max(view.reservation.cpu.get());
-            let allowed = MilliCpu::new(wish.get().clamp(least, most));
+            let allowed = MilliCpu::new(asked.get().clamp(least, most));
             review.cpu(Setting::Set(allowed), || said("millicores", current, least, most));
         }
-        if let Setting::Set(wish) = proposed.memory {
+        if let Setting::Set(asked) = proposed.memory {
             let current = view.allocation.memory.get();
             let (least, most) = self.memory.range(current);
             let most = most.max(view.reservation.memory.get());
-            let allowed = Mebibytes::new(wish.get().clamp(least, most));
+            let allowed = Mebibytes::new(asked.get().clamp(least, most));
             review.memory(Setting::Set(allowed), || said("MiB", current, least, most));
         }
         review.verdict()

@@ -46,13 +46,13 @@ impl Safeguard for StaleObservation {
         };
         let mut review = Review::of(proposed);
         let said = || format!("the numbers are {age} old; nothing is taken away on them");
-        if matches!(proposed.instances, Setting::Set(wish) if wish < standing(view)) {
+        if matches!(proposed.instances, Setting::Set(asked) if asked < standing(view)) {
             review.instances(Setting::Keep, said);
         }
-        if matches!(proposed.cpu, Setting::Set(wish) if wish < view.allocation.cpu) {
+        if matches!(proposed.cpu, Setting::Set(asked) if asked < view.allocation.cpu) {
             review.cpu(Setting::Keep, said);
         }
-        if matches!(proposed.memory, Setting::Set(wish) if wish < view.allocation.memory) {
+        if matches!(proposed.memory, Setting::Set(asked) if asked < view.allocation.memory) {
             review.memory(Setting::Keep, said);
         }
         if matches!(proposed.cpu_ceiling, Setting::Set(CpuCeiling::At(_) | CpuCeiling::AtGrant)) {

@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "starts";
 ///
 /// A forecast that is wrong everywhere at once (a clock that was set, a table that was lost) must not
 /// start a thousand sandboxes in one breath. Targets are served in the order of the decision; what is held
-/// back can be wished for again at the next tick. Calls that find no place start instances whatever is
+/// back can be proposed again at the next tick. Calls that find no place start instances whatever is
 /// said here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartsPerTick {
@@ -54,9 +54,9 @@ impl Safeguard for StartsPerTick {
             return refuse(proposed, "the function was not measured");
         };
         let mut review = Review::of(proposed);
-        if let Setting::Set(wish) = proposed.instances {
+        if let Setting::Set(asked) = proposed.instances {
             let current = standing(view);
-            let more = wish.saturating_sub(current).get();
+            let more = asked.saturating_sub(current).get();
             self.allowed.remove(&proposed.function);
             let left = self.most - self.allowed.values().sum::<u32>();
             let allowed = more.min(left);

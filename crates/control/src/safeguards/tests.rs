@@ -35,8 +35,8 @@ fn seen() -> Observation {
 }
 
 fn review(rule: impl Safeguard + 'static, seen: &Observation, targets: Vec<Target>) -> Plan {
-    let wish = Decision { targets, reason: String::new() };
-    SafeguardChain::new(vec![Box::new(rule)]).review(seen, &wish).unwrap()
+    let decision = Decision { targets, reason: String::new() };
+    SafeguardChain::new(vec![Box::new(rule)]).review(seen, &decision).unwrap()
 }
 
 /// Reviews `targets` and reports `answer` to each of them.
@@ -46,8 +46,8 @@ fn submit(
     targets: Vec<Target>,
     answer: &Answer,
 ) -> Plan {
-    let wish = Decision { targets, reason: String::new() };
-    let plan = chain.review(seen, &wish).unwrap().numbered(PlanId(seen.now.as_nanos()));
+    let decision = Decision { targets, reason: String::new() };
+    let plan = chain.review(seen, &decision).unwrap().numbered(PlanId(seen.now.as_nanos()));
     chain.submitted(&mut [], seen, &plan, &Receipt::of(&plan, |_| answer.clone()));
     plan
 }
@@ -123,7 +123,7 @@ fn a_stale_view_changes_nothing_and_says_so() {
 fn a_function_that_flaps_may_only_grow() {
     let mut chain = SafeguardChain::new(vec![Box::new(FlapBudget::new(2))]);
     let mut seen = seen();
-    // (minute, wish, allowed): up, down (1st reversal), up (2nd), then down is refused for an hour.
+    // (minute, decision, allowed): up, down (1st reversal), up (2nd), then down is refused for an hour.
     let story = [
         (0, 6.0, Some(6)),
         (1, 3.0, Some(3)),
@@ -134,10 +134,10 @@ fn a_function_that_flaps_may_only_grow() {
         (63, 1.0, Some(1)),
     ];
     let start = seen.now;
-    for (minute, wish, allowed) in story {
+    for (minute, decision, allowed) in story {
         seen.now = start + Duration::from_mins(minute);
         seen.taken_at = seen.now;
-        let plan = submit(&mut chain, &seen, vec![instances(wish)], &Answer::Queued);
+        let plan = submit(&mut chain, &seen, vec![instances(decision)], &Answer::Queued);
         let found = plan.targets().first().and_then(|target| target.instances.value());
         assert_eq!(found.map(Instances::get), allowed, "minute {minute}");
         assert_eq!(rules(&plan).len(), usize::from(allowed.is_none()));
@@ -152,9 +152,9 @@ fn only_accepted_changes_are_charged_and_failed_ones_are_credited() {
     let mut turn = |budget: &mut FlapBudget, count, answer: &Answer, settled: Option<Settled>| {
         seen.now += Duration::from_secs(60);
         seen.settled = settled.into_iter().collect();
-        let wish = Decision { targets: vec![instances(count)], reason: String::new() };
+        let decision = Decision { targets: vec![instances(count)], reason: String::new() };
         let plan = SafeguardChain::default()
-            .review_then(&mut [budget], &seen, &wish)
+            .review_then(&mut [budget], &seen, &decision)
             .unwrap()
             .numbered(PlanId(seen.now.as_nanos()));
         budget.submitted(&seen, &plan, &Receipt::of(&plan, |_| answer.clone()));
@@ -193,14 +193,14 @@ fn a_function_with_many_calls_may_turn_more_often() {
         let allowed = (0..40).filter(|turn| {
             seen.now += seen.window;
             seen.taken_at = seen.now;
-            let wish = if turn % 2 == 0 { 6.0 } else { 3.0 };
-            let plan = submit(&mut chain, &seen, vec![instances(wish)], &Answer::Queued);
+            let decision = if turn % 2 == 0 { 6.0 } else { 3.0 };
+            let plan = submit(&mut chain, &seen, vec![instances(decision)], &Answer::Queued);
             rules(&plan).is_empty()
         });
         allowed.count()
     };
     assert_eq!(turns(40), 40, "forty calls a tick pay for two reversals, and there is one");
-    assert_eq!(turns(0), 21, "every other wish is up, and one way down was free");
+    assert_eq!(turns(0), 21, "every other decision is up, and one way down was free");
 }
 
 #[test]
@@ -233,15 +233,15 @@ fn where_calls_bring_their_own_cpu_instances_are_counted_by_the_memory_they_keep
 proptest! {
     #[test]
     fn no_plan_leaves_limits_or_cluster(
-        wishes in prop::collection::vec(
+        decisions in prop::collection::vec(
             (any::<bool>(), 0.0..1e7f64, 0.0..1e6f64, 0.0..1e6f64, 0.0..1e9f64), 0..6),
         which in 0usize..5,
     ) {
         let seen = observations().swap_remove(which);
         let standing_need: f64 = seen.functions.iter()
             .map(|view| f64::from(standing(view).get()) * view.allocation.cpu.cores()).sum();
-        let wish = Decision {
-            targets: wishes.iter().map(|&(second, count, cores, mib, calls)| Target {
+        let decision = Decision {
+            targets: decisions.iter().map(|&(second, count, cores, mib, calls)| Target {
                 function: FunctionId(u32::from(second)),
                 instances: Setting::Set(count),
                 cpu_cores: Setting::Set(cores),
@@ -255,7 +255,7 @@ proptest! {
             Box::new(Limits::default()),
             Box::new(Capacity::default()),
         ]);
-        let plan = chain.review(&seen, &wish).unwrap();
+        let plan = chain.review(&seen, &decision).unwrap();
         let mut need: Vec<f64> = seen.functions.iter()
             .map(|view| f64::from(standing(view).get()) * view.allocation.cpu.cores()).collect();
         for target in plan.targets() {

@@ -45,14 +45,14 @@ const NOW: Timestamp = Timestamp::from_secs(70);
 
 /// Asks for these numbers of instances in turn; nothing means that it fails.
 struct Script {
-    wishes: Vec<Option<f64>>,
+    decisions: Vec<Option<f64>>,
     asked: usize,
     fed: Arc<AtomicUsize>,
 }
 
 impl Script {
-    fn new(wishes: &[Option<f64>]) -> Self {
-        Self { wishes: wishes.to_vec(), asked: 0, fed: Arc::default() }
+    fn new(decisions: &[Option<f64>]) -> Self {
+        Self { decisions: decisions.to_vec(), asked: 0, fed: Arc::default() }
     }
 }
 
@@ -61,9 +61,9 @@ impl Policy for Script {
         "script"
     }
     fn decide(&mut self, _seen: &Observation) -> Result<Decision, PolicyError> {
-        let wish = self.wishes[self.asked % self.wishes.len()];
+        let decision = self.decisions[self.asked % self.decisions.len()];
         self.asked += 1;
-        let Some(count) = wish else {
+        let Some(count) = decision else {
             return Err(PolicyError { policy: "script".into(), problem: "no idea".into() });
         };
         let target = Target { instances: Setting::Set(count), ..Target::keep(FunctionId(0)) };
@@ -74,8 +74,8 @@ impl Policy for Script {
     }
 }
 
-fn looped(wishes: &[Option<f64>]) -> ControlLoop {
-    ControlLoop::new(Box::new(Script::new(wishes)), SafeguardChain::default())
+fn looped(decisions: &[Option<f64>]) -> ControlLoop {
+    ControlLoop::new(Box::new(Script::new(decisions)), SafeguardChain::default())
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn a_tick_is_seen_wanted_allowed_done_and_learned() {
 
 #[test]
 fn failure_and_nonsense_bring_the_users_sizes_back() {
-    for wish in [None, Some(f64::NAN), Some(-1.0), Some(f64::INFINITY), Some(1e300)] {
+    for decision in [None, Some(f64::NAN), Some(-1.0), Some(f64::INFINITY), Some(1e300)] {
         let mut platform = Fake::new();
-        let tick = looped(&[wish]).tick(NOW, &mut platform);
-        assert!(matches!(tick.decided_by, DecidedBy::Fallback(_)), "{wish:?}");
+        let tick = looped(&[decision]).tick(NOW, &mut platform);
+        assert!(matches!(tick.decided_by, DecidedBy::Fallback(_)), "{decision:?}");
         let target = &platform.plans[0].targets()[0];
         assert_eq!(target.cpu.value().unwrap().get(), 1000);
         assert_eq!(target.memory.value().unwrap().get(), 256);
@@ -140,14 +140,14 @@ fn even_a_failing_fallback_leaves_a_quiet_tick() {
 fn an_action_from_outside_takes_the_same_road() {
     let mut control = looped(&[Some(1.0)]);
     let mut platform = Fake::new();
-    let wish = |count| Decision {
+    let decision = |count| Decision {
         targets: vec![Target { instances: Setting::Set(count), ..Target::keep(FunctionId(0)) }],
         reason: "step".into(),
     };
     let seen = platform.observe(NOW).unwrap();
-    let tick = control.carry_out(&mut platform, seen.clone(), wish(3.0));
+    let tick = control.carry_out(&mut platform, seen.clone(), decision(3.0));
     assert_eq!(tick.plan.targets()[0].instances.value().unwrap().get(), 3);
-    let tick = control.carry_out(&mut platform, seen, wish(f64::NAN));
+    let tick = control.carry_out(&mut platform, seen, decision(f64::NAN));
     assert!(matches!(tick.decided_by, DecidedBy::Fallback(_)));
 }
 

@@ -188,7 +188,7 @@ fn two_ticks_after_the_last_fault_nothing_it_touched_is_below_its_own() {
     let Tally { accepted, settled, blind, touched, restored } = tally;
     assert_eq!(accepted, settled);
     // The stories are about something.
-    let told =
+    let summary =
         format!("{accepted} accepted, {blind} blind, {touched} touched, {restored} restored");
-    assert!(accepted > 50_000 && blind > 5000 && touched > 5000 && restored > 5000, "{told}");
+    assert!(accepted > 50_000 && blind > 5000 && touched > 5000 && restored > 5000, "{summary}");
 }

@@ -115,6 +115,16 @@ struct Tally {
     not_whole: u64,
 }
 
+/// The usual rules, with a flap budget that the test can read.
+fn guarded_by(flap: &SharedFlap) -> SafeguardChain {
+    SafeguardChain::new(vec![
+        Box::new(StaleObservation::default()),
+        Box::new(Limits::default()),
+        Box::new(RateOfChange::default()),
+        Box::new(flap.clone()),
+    ])
+}
+
 fn play(number: u64, tally: &mut Tally) {
     let mut dice = Dice::new(number);
     let settings = settings(&mut dice);
@@ -123,13 +133,8 @@ fn play(number: u64, tally: &mut Tally) {
     let mut platform = Audited::new(&mut simulator);
     let (flap, mut reference) = (SharedFlap::default(), FlapReference::default());
     let is_silent = Arc::new(AtomicBool::new(false));
-    let chain = SafeguardChain::new(vec![
-        Box::new(StaleObservation::default()),
-        Box::new(Limits::default()),
-        Box::new(RateOfChange::default()),
-        Box::new(flap.clone()),
-    ]);
-    let mut control = ControlLoop::new(Box::new(Whims::new(number, &is_silent)), chain);
+    let policy = Box::new(Whims::new(number, &is_silent));
+    let mut control = ControlLoop::new(policy, guarded_by(&flap));
     // The last outcome of each function that was not all that was asked for, and the tick it was reported at.
     let mut faults: BTreeMap<FunctionId, u64> = BTreeMap::new();
     // The newest change of each function's size: what older ones came to was replaced since.

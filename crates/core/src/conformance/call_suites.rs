@@ -5,7 +5,7 @@ use crate::call::{CallDecision, CallPolicy, CallView, RunningCall};
 use crate::call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain};
 use crate::units::Allocation;
 
-/// Same calls, same wishes; survives extreme calls and kills; never wishes for nonsense, for nothing, or
+/// Same calls, same decisions; survives extreme calls and kills; never asks for nonsense, for nothing, or
 /// for more than the ceiling. A policy that lives on foresight may refuse calls without it; one that need
 /// not be asked would have said what it is taken to say.
 pub fn call_policy_suite(make: &dyn Fn() -> Box<dyn CallPolicy>) {
@@ -13,19 +13,19 @@ pub fn call_policy_suite(make: &dyn Fn() -> Box<dyn CallPolicy>) {
     check_name(one.name());
     let name = one.name().to_owned();
     for (place, call) in calls().into_iter().enumerate() {
-        let wish = one.size(&call);
-        assert_eq!(wish, other.size(&call), "{name}: the same call brought another answer");
-        let Ok(wish) = wish else { continue };
-        check_wish(&name, &wish, call.ceiling);
+        let decision = one.size(&call);
+        assert_eq!(decision, other.size(&call), "{name}: the same call brought another answer");
+        let Ok(decision) = decision else { continue };
+        check_decision(&name, &decision, call.ceiling);
         if one.leaves_calls_alone() {
-            assert_eq!(wish, reserved(&call), "{name}: does not leave calls alone");
+            assert_eq!(decision, reserved(&call), "{name}: does not leave calls alone");
         }
-        let grant = permitted(&name, &call, &wish);
+        let grant = permitted(&name, &call, &decision);
         for running in running_calls(&call, grant) {
-            let wish = one.supervise(&running);
-            assert_eq!(wish, other.supervise(&running), "{name}: another answer at a look");
-            if let Ok(wish) = wish {
-                check_wish(&name, &wish, running.ceiling);
+            let decision = one.supervise(&running);
+            assert_eq!(decision, other.supervise(&running), "{name}: another answer at a look");
+            if let Ok(decision) = decision {
+                check_decision(&name, &decision, running.ceiling);
             }
         }
         let outcome = outcome_of(&call, grant, place % 5 == 4);
@@ -38,26 +38,26 @@ fn reserved(call: &CallView) -> CallDecision {
     CallDecision::exactly(call.reservation, "the user's size")
 }
 
-fn check_wish(name: &str, wish: &CallDecision, ceiling: Allocation) {
-    let CallDecision { cpu_cores, memory_mib, .. } = *wish;
+fn check_decision(name: &str, decision: &CallDecision, ceiling: Allocation) {
+    let CallDecision { cpu_cores, memory_mib, .. } = *decision;
     let (most_cores, most_mib) = (ceiling.cpu.cores(), ceiling.memory.mib());
     let hair = 1.0 + 1e-9;
     assert!(
         cpu_cores > 0.0 && cpu_cores <= most_cores * hair,
-        "{name}: wishes for {cpu_cores} cores; allowed is more than 0 and up to {most_cores}"
+        "{name}: asks for {cpu_cores} cores; allowed is more than 0 and up to {most_cores}"
     );
     assert!(
         memory_mib > 0.0 && memory_mib <= most_mib * hair,
-        "{name}: wishes for {memory_mib} MiB; allowed is more than 0 and up to {most_mib}"
+        "{name}: asks for {memory_mib} MiB; allowed is more than 0 and up to {most_mib}"
     );
 }
 
-fn permitted(name: &str, call: &CallView, wish: &CallDecision) -> Allocation {
-    let plan = CallSafeguardChain::default().at_dispatch(call, wish);
+fn permitted(name: &str, call: &CallView, decision: &CallDecision) -> Allocation {
+    let plan = CallSafeguardChain::default().at_dispatch(call, decision);
     plan.unwrap_or_else(|nonsense| panic!("{name}: {nonsense}")).grant()
 }
 
-/// Never raises above the ceiling (nor above what was wished, if that is more), names its amendments, is
+/// Never raises above the ceiling (nor above what was proposed, if that is more), names its amendments, is
 /// content with its own answer, and lets a function it knows nothing of have its reservation.
 pub fn call_safeguard_suite(make: &dyn Fn() -> Box<dyn CallSafeguard>) {
     let name = make().name();
@@ -65,38 +65,38 @@ pub fn call_safeguard_suite(make: &dyn Fn() -> Box<dyn CallSafeguard>) {
     for call in calls() {
         let reserved = dispatch(make(), &call, call.reservation);
         assert!(reserved.amendments().is_empty(), "{name}: refuses an unknown call's reservation");
-        for wished in wishes(&call) {
-            let plan = dispatch(make(), &call, wished);
+        for proposed in decisions(&call) {
+            let plan = dispatch(make(), &call, proposed);
             check_plan(name, &plan, call.ceiling);
             let again = dispatch(make(), &call, plan.grant());
             assert_eq!(again.grant(), plan.grant(), "{name}: amends its own answer at dispatch");
             for running in running_calls(&call, plan.grant()) {
-                let plan = look(make(), &running, wished);
+                let plan = look(make(), &running, proposed);
                 check_plan(name, &plan, running.ceiling);
                 let again = look(make(), &running, plan.grant());
                 assert_eq!(again.grant(), plan.grant(), "{name}: amends its own answer at a look");
             }
             let mut rule = make();
             rule.at_end(&outcome_of(&call, plan.grant(), true));
-            check_plan(name, &dispatch(rule, &call, wished), call.ceiling);
+            check_plan(name, &dispatch(rule, &call, proposed), call.ceiling);
         }
     }
 }
 
-fn wishes(call: &CallView) -> [Allocation; 5] {
+fn decisions(call: &CallView) -> [Allocation; 5] {
     let half = Allocation::new(call.reservation.cpu.get() / 2, call.reservation.memory.get() / 2);
     [Allocation::ZERO, Allocation::new(1, 1), half, call.reservation, call.ceiling]
 }
 
-fn dispatch(rule: Box<dyn CallSafeguard>, call: &CallView, wished: Allocation) -> CallPlan {
-    let wish = CallDecision::exactly(wished, "conformance");
-    let plan = CallSafeguardChain::new(vec![rule]).at_dispatch(call, &wish);
+fn dispatch(rule: Box<dyn CallSafeguard>, call: &CallView, proposed: Allocation) -> CallPlan {
+    let decision = CallDecision::exactly(proposed, "conformance");
+    let plan = CallSafeguardChain::new(vec![rule]).at_dispatch(call, &decision);
     plan.expect("an allocation is an amount")
 }
 
-fn look(rule: Box<dyn CallSafeguard>, running: &RunningCall, wished: Allocation) -> CallPlan {
-    let wish = CallDecision::exactly(wished, "conformance");
-    let plan = CallSafeguardChain::new(vec![rule]).while_running(running, &wish);
+fn look(rule: Box<dyn CallSafeguard>, running: &RunningCall, proposed: Allocation) -> CallPlan {
+    let decision = CallDecision::exactly(proposed, "conformance");
+    let plan = CallSafeguardChain::new(vec![rule]).while_running(running, &decision);
     plan.expect("an allocation is an amount")
 }
 

@@ -1,6 +1,7 @@
 //! Ordinary and extreme inputs that the suites share.
 
-use crate::call::{CallId, CallOutcome, CallView, NodeId, RunningCall, Sensed};
+use crate::call::{CallId, CallOutcome, CallView, NodeId, Room, RunningCall, Sensed};
+use crate::call_control::CallCapabilities;
 use crate::observation::{ClusterView, FunctionView, Observation};
 use crate::time::{Duration, Timestamp};
 use crate::units::{Allocation, Instances};
@@ -73,8 +74,9 @@ pub fn calls() -> Vec<CallView> {
         input: None,
         reservation: Allocation::new(1000, 256),
         ceiling: Allocation::new(8000, 4096),
-        free_in_cluster: (32.0, 32_768.0),
+        free_in_cluster: Room { cores: 32.0, mib: 32_768.0 },
         waiting: 0,
+        capabilities: CallCapabilities::ALL,
         foresight: None,
     };
     let variants = [
@@ -82,7 +84,7 @@ pub fn calls() -> Vec<CallView> {
         CallView { input: Some(12.5), ..usual.clone() },
         CallView { reservation: Allocation::new(1, 1), function: FunctionId(1), ..usual.clone() },
         CallView { reservation: usual.ceiling, function: FunctionId(2), ..usual.clone() },
-        CallView { waiting: u64::MAX, free_in_cluster: (0.0, 0.0), ..usual.clone() },
+        CallView { waiting: u64::MAX, free_in_cluster: Room::default(), ..usual.clone() },
         CallView { input: Some(0.0), function: FunctionId(900), ..usual },
     ];
     let mut id = 0;
@@ -122,6 +124,7 @@ pub fn running_calls(call: &CallView, grant: Allocation) -> Vec<RunningCall> {
             free_on_node: Allocation::new(16_000, 16_384),
             waiting: call.waiting,
             actuation_delay: Duration::from_millis(10),
+            capabilities: call.capabilities,
             sensed,
         })
         .collect()

@@ -9,16 +9,16 @@ use crate::safeguard::{PlannedTarget, Safeguard, SafeguardChain, Verdict};
 use crate::units::{Instances, Mebibytes, MilliCpu};
 use crate::workload::FunctionId;
 
-/// Same views, same wishes; survives extreme views; never wishes for nonsense; only functions it saw.
+/// Same views, same decisions; handles extreme views; never asks for nonsense or for functions it has not seen.
 pub fn policy_suite(make: &dyn Fn() -> Box<dyn Policy>) {
     let (mut one, mut other) = (make(), make());
     check_name(one.name());
     let name = one.name().to_owned();
     for (tick, observation) in observations().into_iter().enumerate() {
-        let wish = one.decide(&observation);
+        let answer = one.decide(&observation);
         let again = other.decide(&observation);
-        assert_eq!(wish, again, "{name}: tick {tick}: the same view brought another answer");
-        let Ok(decision) = wish else { continue };
+        assert_eq!(answer, again, "{name}: tick {tick}: the same view brought another answer");
+        let Ok(decision) = answer else { continue };
         for target in &decision.targets {
             assert!(
                 observation.function(target.function).is_some(),
@@ -53,7 +53,7 @@ pub fn safeguard_suite(make: &dyn Fn() -> Box<dyn Safeguard>) {
             assert_eq!(rule.begin(&seen), [], "{name}: insists on a function nobody proposed");
             twin.begin(&seen);
             assert_eq!(rule.review(&seen, &keep), Verdict::Accept, "{name}: refuses to keep");
-            for proposed in wishes(function) {
+            for proposed in proposals(function) {
                 let verdict = rule.review(&seen, &proposed);
                 assert_eq!(verdict, twin.review(&seen, &proposed), "{name}: contradicts its twin");
                 let Verdict::Amend { target, reason, .. } = verdict else { continue };
@@ -68,11 +68,11 @@ pub fn safeguard_suite(make: &dyn Fn() -> Box<dyn Safeguard>) {
     }
 }
 
-fn wishes(function: FunctionId) -> Vec<PlannedTarget> {
-    let mut wishes = Vec::new();
+fn proposals(function: FunctionId) -> Vec<PlannedTarget> {
+    let mut proposals = Vec::new();
     for number in [0, 1, 3, 50, 2000, u32::MAX] {
         for (count, size) in [(number, 1000), (2, number), (number, number)] {
-            wishes.push(PlannedTarget {
+            proposals.push(PlannedTarget {
                 instances: Setting::Set(Instances::new(count)),
                 cpu: Setting::Set(MilliCpu::new(size)),
                 memory: Setting::Set(Mebibytes::new(size)),
@@ -80,10 +80,10 @@ fn wishes(function: FunctionId) -> Vec<PlannedTarget> {
                 ..PlannedTarget::keep(function)
             });
         }
-        wishes.push(PlannedTarget {
+        proposals.push(PlannedTarget {
             instances: Setting::Set(Instances::new(number)),
             ..PlannedTarget::keep(function)
         });
     }
-    wishes
+    proposals
 }

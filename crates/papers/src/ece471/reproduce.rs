@@ -57,7 +57,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether it is told which actions are legal; the course's variants are not.
+    /// Whether it receives the mask of legal actions; the course's variants do not.
     pub fn masks(self) -> bool {
         match self {
             Self::Ppo | Self::Dqn | Self::QLearning | Self::Reinforce => true,

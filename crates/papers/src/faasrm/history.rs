@@ -78,8 +78,11 @@ impl History {
     }
 
     /// Mean peak of CPU and of memory, in levels; 0 before the first.
-    pub fn mean_peaks(&self) -> (f64, f64) {
-        (mean(self.cpu_peaks, self.finished), mean(self.memory_peaks, self.finished))
+    pub fn mean_peaks(&self) -> MeanPeaks {
+        MeanPeaks {
+            cpu: mean(self.cpu_peaks, self.finished),
+            memory: mean(self.memory_peaks, self.finished),
+        }
     }
 
     /// Mean of the gaps between arrivals that are not zero; 0 if there are none.
@@ -91,6 +94,15 @@ impl History {
     pub fn rate(&self, second: u32) -> f64 {
         mean(self.arrived, u64::from(second))
     }
+}
+
+/// Mean peaks of finished calls, in levels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanPeaks {
+    /// Of CPU.
+    pub cpu: f64,
+    /// Of memory.
+    pub memory: f64,
 }
 
 fn mean(sum: u64, count: u64) -> f64 {
@@ -111,7 +123,7 @@ mod tests {
         assert_eq!(orders, [6, 7, 9]);
         assert_eq!(history.latest().map(|call| call.seconds), Some(9));
         assert_eq!(history.mean_seconds(), 27.0 / 4.0);
-        assert_eq!(history.mean_peaks(), (1.0, 2.0));
+        assert_eq!(history.mean_peaks(), MeanPeaks { cpu: 1.0, memory: 2.0 });
     }
 
     #[test]

@@ -27,7 +27,7 @@ use super::simulator::{Choice, Seen, Sizer, replay};
 
 /// What the network is shown: nothing is normalised.
 fn candidates(seen: &Seen<'_>, range: &Range) -> Candidates {
-    let (cpu_peak, memory_peak) = seen.history.mean_peaks();
+    let peaks = seen.history.mean_peaks();
     let levels = std::array::from_fn(|level| level as f32 + 1.0);
     let numbers = [
         seen.in_flight as f64,
@@ -35,8 +35,8 @@ fn candidates(seen: &Seen<'_>, range: &Range) -> Candidates {
         seen.free_memory as f64,
         seen.history.mean_gap(),
         seen.history.rate(seen.second),
-        cpu_peak,
-        memory_peak,
+        peaks.cpu,
+        peaks.memory,
         seen.history.mean_seconds(),
         f64::from(seen.function.baseline()),
     ];
@@ -179,13 +179,13 @@ pub struct Training {
     pub curve: Vec<Episode>,
 }
 
-/// Trains an agent on workloads drawn anew from `sample` for every episode. `told` hears of each.
+/// Trains an agent on workloads drawn anew from `sample` for every episode. `progress` is called after each.
 pub fn train(
     sample: &[SampledFunction],
     settings: &TrainingSettings,
     seed: Seed,
     workers: &Workers,
-    told: &mut dyn FnMut(&Episode),
+    progress: &mut dyn FnMut(&Episode),
 ) -> Training {
     let mut learner = ScorePpo::new(settings.ppo, seed);
     let mut kept = (f64::INFINITY, learner.agent());
@@ -203,7 +203,7 @@ pub fn train(
         let entropy = learner.update(&samples, workers).entropy;
         let episode =
             Episode { episode: number + 1, rfet, random_rfet: random.rfet_mean, reward, entropy };
-        told(&episode);
+        progress(&episode);
         curve.push(episode);
     }
     Training { agent: kept.1, curve }

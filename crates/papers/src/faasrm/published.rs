@@ -30,8 +30,14 @@ use super::simulator::{Sizer, replay};
 /// Points of each distribution.
 const POINTS: usize = 120;
 
-/// Mean RFET and the seconds within which 98 % of calls end.
-pub type Score = (f64, f64);
+/// What the paper reports of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// Mean RFET.
+    pub rfet: f64,
+    /// Seconds within which 98 % of calls end.
+    pub p98_s: f64,
+}
 
 /// One row of the table.
 #[derive(Clone, Debug, Serialize)]
@@ -45,9 +51,9 @@ pub struct Row {
     /// What the paper says, if it says anything.
     pub published: Option<Score>,
     /// Lowest and highest mean RFET over seeds.
-    pub rfet_range: Score,
+    pub rfet_range: Interval,
     /// Fewest and most seconds over seeds.
-    pub p98_range: Score,
+    pub p98_range: Interval,
     /// One run in full: that of the first seed.
     pub summary: Summary,
     /// Distribution of run times of that run: seconds, share of calls.
@@ -89,14 +95,14 @@ impl Reproduction {
     }
 }
 
-/// Replays `sample` with every policy, random ones once per seed, and trains an agent for each seed. `told`
+/// Replays `sample` with every policy, random ones once per seed, and trains an agent for each seed. `progress`
 /// hears of every episode.
 pub fn reproduce(
     sample: &[SampledFunction],
     seeds: &[u64],
     training: &TrainingSettings,
     workers: &Workers,
-    told: &mut dyn FnMut(&Episode),
+    progress: &mut dyn FnMut(&Episode),
 ) -> Reproduction {
     let calls = Calls::new(sample, Quirks::FAITHFUL.ideal_memory_capped);
     let play = |sizer: &mut dyn Sizer| replay(&calls, &Quirks::FAITHFUL, sizer);
@@ -107,20 +113,24 @@ pub fn reproduce(
     let mut learned = Vec::new();
     for seed in seeds {
         let from = Seed::new(*seed);
-        let Training { agent, curve } = train(sample, training, from, workers, told);
+        let Training { agent, curve } = train(sample, training, from, workers, progress);
         learned.push(play(&mut PaperAgent::new(agent, from)));
         curves.push((*seed, curve));
     }
     let best = oracle(&calls);
     let rows = vec![
-        once("fixed", Some((1.0, 121.0)), &mut Fixed),
-        once("greedy-2", Some((1.49, 76.0)), &mut Greedy { step: 2 }),
+        once("fixed", Some(Score { rfet: 1.0, p98_s: 121.0 }), &mut Fixed),
+        once("greedy-2", Some(Score { rfet: 1.49, p98_s: 76.0 }), &mut Greedy { step: 2 }),
         once("greedy-1", None, &mut Greedy { step: 1 }),
-        once("ensure", Some((0.91, 48.0)), &mut Ensure::new(EnsureDefects::AS_CODED)),
+        once(
+            "ensure",
+            Some(Score { rfet: 0.91, p98_s: 48.0 }),
+            &mut Ensure::new(EnsureDefects::AS_CODED),
+        ),
         once("safeguard-top", None, &mut SafeguardOnly::top()),
         once("safeguard-bottom", None, &mut SafeguardOnly::bottom()),
         row("safeguard-random", None, &random),
-        row("faasrm", Some((0.76, 15.0)), &learned),
+        row("faasrm", Some(Score { rfet: 0.76, p98_s: 15.0 }), &learned),
         row("oracle", None, std::slice::from_ref(&best)),
     ];
     let added = added(&random, &learned, &best);
@@ -147,8 +157,8 @@ fn row(policy: &'static str, published: Option<Score>, replays: &[Replay]) -> Ro
         rfet_mean: mean(&rfets),
         p98_s: mean(&seconds),
         published,
-        rfet_range: ends(&rfets),
-        p98_range: ends(&seconds),
+        rfet_range: Interval::covering(&rfets),
+        p98_range: Interval::covering(&seconds),
         seconds_cdf: cdf(|call| f64::from(call.seconds)),
         rfet_cdf: cdf(EndedCall::rfet),
         summary: summaries.into_iter().next().unwrap_or_default(),
@@ -160,22 +170,17 @@ fn added(random: &[Replay], learned: &[Replay], best: &Replay) -> Added {
         let summaries: Vec<Summary> = replays.iter().map(Replay::summary).collect();
         let rfets: Vec<f64> = summaries.iter().map(|summary| summary.rfet_mean).collect();
         let seconds: Vec<f64> = summaries.iter().map(|summary| summary.p98_s).collect();
-        (mean(&rfets), mean(&seconds))
+        Score { rfet: mean(&rfets), p98_s: mean(&seconds) }
     };
     let (random, learned, best) =
         (scores(random), scores(learned), scores(std::slice::from_ref(best)));
     Added {
-        rfet: random.0 - learned.0,
-        p98_s: random.1 - learned.1,
-        rfet_possible: random.0 - best.0,
+        rfet: random.rfet - learned.rfet,
+        p98_s: random.p98_s - learned.p98_s,
+        rfet_possible: random.rfet - best.rfet,
     }
 }
 
 fn mean(values: &[f64]) -> f64 {
     statistics::mean(values).unwrap_or(0.0)
-}
-
-fn ends(values: &[f64]) -> Score {
-    let Interval { low, high } = Interval::covering(values);
-    (low, high)
 }

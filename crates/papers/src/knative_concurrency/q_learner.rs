@@ -1,7 +1,7 @@
 //! The paper's learner: a table of values over (limit, CPU, memory), and steps of 20 along the limits.
 //!
 //! ```text
-//!  state    (limit, CPU utilisation in quarters, memory utilisation in quarters)      bins chosen, the paper tells none
+//!  state    (limit, CPU utilisation in quarters, memory utilisation in quarters)      bins chosen, the paper gives none
 //!  actions  -20, 0, +20
 //!  reward   throughput / best so far, and exactly 1 within 5 % of it
 //!  update   Q(s,a) = 0.5 Q(s,a) + 0.5 (r + 0.9 max Q(s',·))

@@ -65,7 +65,7 @@ pub struct Reproduction {
     pub seconds_per_load_test: f64,
 }
 
-/// Runs the experiment. `progress` is told of every load test.
+/// Runs the experiment. `progress` is called after every load test.
 pub fn reproduce(plan: &Plan, progress: &(dyn Fn() + Sync)) -> Reproduction {
     let sweeps: Vec<(WorkloadSweep, Vec<Vec<LoadTestOutcome>>)> = (plan.workloads.iter())
         .map(|workload| sweep(workload, plan.repetitions, "sweep", progress))

@@ -1,7 +1,7 @@
 //! The baseline: every limit, several load tests each.
 
 use serde::Serialize;
-use windfall_core::statistics;
+use windfall_core::statistics::{self, Interval};
 
 use super::knative::LoadTestOutcome;
 use super::workloads::Workload;
@@ -19,7 +19,7 @@ pub struct SweepPoint {
     /// Successes per second.
     pub throughput: f64,
     /// Lowest and highest of the tests.
-    pub throughput_range: (f64, f64),
+    pub throughput_range: Interval,
     /// Mean time to an answer.
     pub mean_ms: f64,
     /// 95th percentile of it.
@@ -40,10 +40,7 @@ impl SweepPoint {
             workload: workload.name.to_owned(),
             limit,
             throughput: mean(|test| test.throughput),
-            throughput_range: (
-                throughputs.clone().fold(f64::INFINITY, f64::min),
-                throughputs.fold(0.0, f64::max),
-            ),
+            throughput_range: Interval::covering(throughputs),
             mean_ms: mean(|test| test.mean_ms),
             p95_ms: mean(|test| test.p95_ms),
             success: mean(|test| test.success),

@@ -1,4 +1,4 @@
-//! The paper's workloads, as far as it tells: their numbers and kinds are its own, the knobs are chosen so that the
+//! The paper's workloads, as far as it describes them: their numbers and kinds are its own, the knobs are chosen so that the
 //! kinds behave as it reports.
 //!
 //! | # | paper | here: bloat, prime, sleep |

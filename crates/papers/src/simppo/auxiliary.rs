@@ -1,4 +1,4 @@
-//! What an agent is told of the others: the virtual agent's state.
+//! What an agent observes of the others: the virtual agent's state.
 //!
 //! The four variants have the widths of the constants that the authors left in their code; what the four
 //! global quantities are is our reading (two averaged, two added up). A fifth pools the set of the others
@@ -38,7 +38,7 @@ pub enum Auxiliary {
 }
 
 impl Auxiliary {
-    /// All that tell something.
+    /// All kinds that carry information.
     pub const ALL: [Self; 5] =
         [Self::Global, Self::GlobalVariance, Self::MeanField, Self::MeanFieldActions, Self::Set];
 
@@ -54,7 +54,7 @@ impl Auxiliary {
         }
     }
 
-    /// Numbers that are told of the others and are of one kind with the agent's own, by their places in a row that
+    /// Numbers about the others that are of one kind with the agent's own, by their places in a row that
     /// begins with its own. A mean over eleven others varies a third as much as one agent does; brought to the same
     /// deviation, hours a little busier than those of the training are far out, and on validation hours they were.
     pub fn twins(self) -> Vec<(usize, usize)> {
@@ -81,9 +81,9 @@ impl Auxiliary {
     }
 }
 
-/// What one agent last told.
+/// The last report of one agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct Report {
     /// Its row.
     pub row: [f32; OWN],
     /// Instances added by its last move.
@@ -99,7 +99,7 @@ pub struct Told {
 /// Sums over all live agents, from which each agent's view of the others is its own share less.
 #[derive(Clone, Debug, Default)]
 pub struct Field {
-    told: Vec<Told>,
+    reports: Vec<Report>,
     live: f32,
     present: f32,
     sums: [f32; OWN + 3],
@@ -109,19 +109,19 @@ pub struct Field {
     biggest: [Option<usize>; 2],
 }
 
-fn numbers(told: &Told) -> [f32; OWN + 3] {
+fn numbers(reports: &Report) -> [f32; OWN + 3] {
     let mut all = [0.0; OWN + 3];
-    all[..OWN].copy_from_slice(&told.row);
-    (all[OWN], all[OWN + 1], all[OWN + 2]) = (told.horizontal, told.vertical, told.held);
+    all[..OWN].copy_from_slice(&reports.row);
+    (all[OWN], all[OWN + 1], all[OWN + 2]) = (reports.horizontal, reports.vertical, reports.held);
     all
 }
 
 impl Field {
-    /// Adds up what was told; `present` agents could have.
-    pub fn gather(&mut self, told: &[Told], present: usize) {
-        *self = Self { told: told.to_vec(), present: present as f32, ..Self::default() };
+    /// Sums the reports of up to `present` agents.
+    pub fn gather(&mut self, reports: &[Report], present: usize) {
+        *self = Self { reports: reports.to_vec(), present: present as f32, ..Self::default() };
         self.largest = [(f32::NEG_INFINITY, f32::NEG_INFINITY); OWN];
-        for (agent, one) in told.iter().enumerate().filter(|(_, one)| one.is_live) {
+        for (agent, one) in reports.iter().enumerate().filter(|(_, one)| one.is_live) {
             self.live += 1.0;
             for (place, value) in numbers(one).into_iter().enumerate() {
                 self.sums[place] += value;
@@ -134,7 +134,7 @@ impl Field {
                     top.1 = value;
                 }
             }
-            let holds = |other: Option<usize>| other.map_or(-1.0, |other| told[other].held);
+            let holds = |other: Option<usize>| other.map_or(-1.0, |other| reports[other].held);
             if one.held > holds(self.biggest[0]) {
                 self.biggest = [Some(agent), self.biggest[0]];
             } else if one.held > holds(self.biggest[1]) {
@@ -145,7 +145,7 @@ impl Field {
 
     /// Mean and variance of number `place` over the live agents but `me`.
     fn others(&self, me: usize, place: usize) -> (f32, f32) {
-        let own = &self.told[me];
+        let own = &self.reports[me];
         let (is_in, value) = (own.is_live, numbers(own)[place]);
         let share = |all: f32, mine: f32| if is_in { all - mine } else { all };
         let count = if is_in { self.live - 1.0 } else { self.live };
@@ -157,13 +157,13 @@ impl Field {
         (mean, (square - mean * mean).max(0.0))
     }
 
-    /// Writes what agent `me` is told.
+    /// Writes what agent `me` observes.
     pub fn write(&self, kind: Auxiliary, me: usize, out: &mut [f32]) {
         let [slo, cpu, horizontal, vertical, held] = [0, 1, OWN, OWN + 1, OWN + 2];
         if kind == Auxiliary::None {
             return;
         }
-        let own_live = if self.told[me].is_live { 1.0 } else { 0.0 };
+        let own_live = if self.reports[me].is_live { 1.0 } else { 0.0 };
         let count = (self.live - own_live).max(0.0);
         let of = |place| self.others(me, place);
         let mut place = 0;
@@ -191,7 +191,7 @@ impl Field {
                 (0..OWN).for_each(|place| put(self.largest_other(me, place)));
                 (0..OWN).for_each(|place| put(of(place).1));
                 let biggest = self.biggest.iter().flatten().find(|&&agent| agent != me);
-                let row = biggest.map_or([0.0; OWN], |&agent| self.told[agent].row);
+                let row = biggest.map_or([0.0; OWN], |&agent| self.reports[agent].row);
                 row.into_iter().for_each(&mut put);
             }
         }
@@ -200,7 +200,7 @@ impl Field {
 
     fn largest_other(&self, me: usize, place: usize) -> f32 {
         let (first, second) = self.largest[place];
-        let own = &self.told[me];
+        let own = &self.reports[me];
         let top = if own.is_live && own.row[place] >= first { second } else { first };
         if top.is_finite() { top } else { 0.0 }
     }
@@ -210,13 +210,13 @@ impl Field {
 mod tests {
     use super::*;
 
-    fn told(slo: f32, cpu: f32, held: f32) -> Told {
+    fn reports(slo: f32, cpu: f32, held: f32) -> Report {
         let mut row = [0.0; OWN];
         (row[0], row[1]) = (slo, cpu);
-        Told { row, held, horizontal: 1.0, vertical: 0.0, is_live: true }
+        Report { row, held, horizontal: 1.0, vertical: 0.0, is_live: true }
     }
 
-    fn written(kind: Auxiliary, all: &[Told], me: usize) -> Vec<f32> {
+    fn written(kind: Auxiliary, all: &[Report], me: usize) -> Vec<f32> {
         let mut field = Field::default();
         field.gather(all, all.len());
         let mut out = vec![f32::NAN; kind.width()];
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_others_by_hand() {
-        let all = [told(1.0, 0.2, 0.1), told(0.5, 0.4, 0.3), told(0.7, 0.8, 0.2)];
+        let all = [reports(1.0, 0.2, 0.1), reports(0.5, 0.4, 0.3), reports(0.7, 0.8, 0.2)];
         let global = written(Auxiliary::Global, &all, 0);
         let expected = [0.6, 0.6, 0.5, 0.2, 1.0];
         assert!(global.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{global:?}");
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn order_does_not_matter_and_every_number_is_written() {
-        let all = [told(1.0, 0.2, 0.1), told(0.5, 0.4, 0.3), told(0.7, 0.8, 0.2)];
+        let all = [reports(1.0, 0.2, 0.1), reports(0.5, 0.4, 0.3), reports(0.7, 0.8, 0.2)];
         let swapped = [all[0], all[2], all[1]];
         for kind in Auxiliary::ALL {
             let (a, b) = (written(kind, &all, 0), written(kind, &swapped, 0));
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_silent_are_left_out_and_lower_the_coverage() {
-        let mut all = [told(1.0, 0.2, 0.1), told(0.5, 0.4, 0.3), told(0.7, 0.8, 0.2)];
+        let mut all = [reports(1.0, 0.2, 0.1), reports(0.5, 0.4, 0.3), reports(0.7, 0.8, 0.2)];
         all[1].is_live = false;
         let field = written(Auxiliary::MeanField, &all, 0);
         assert!((field[0] - 0.7).abs() < 1e-6);

@@ -10,7 +10,7 @@
 //!   split: the o_k (fortieths of the whole) with the fewest cores together
 //! ```
 //!
-//! Ours works from estimates (`chain::estimates`) and corrects the objective it plans for by what callers felt end to
+//! Ours works from estimates (`chain::estimates`) and corrects the objective it plans for by the latency of callers end to
 //! end. The oracle split has the true law and the true rate of the coming quarter of a minute. Sums of stage p99s
 //! are above the p99 of sums, so both begin on the safe side.
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use windfall_core::{Decision, Duration, Seed};
 use windfall_gym::classic::target_of;
 use windfall_gym::meter::quantile;
-use windfall_gym::moves::Wish;
+use windfall_gym::moves::Deployment;
 use windfall_gym::pattern::{Pattern, Patterns};
 use windfall_gym::profile::{ServiceProfile, TWELVE};
 use windfall_gym::{FunctionSetup, Split, World, WorldSettings};
@@ -102,7 +102,7 @@ impl Planner {
         for (estimate, view) in self.estimates.iter_mut().zip(&seen.functions) {
             estimate.observe(view, window);
         }
-        self.demand.observe(world.rates(0).0, window);
+        self.demand.observe(world.rates(0).now, window);
         if self.splitting == Splitting::Ours {
             self.steering.observe(&world.chain_latencies(), self.objective_ms);
         }
@@ -168,13 +168,20 @@ fn clock() -> FunctionSetup {
     FunctionSetup { rate: 50.0, ..FunctionSetup::busy(profile, pattern, 1.0) }
 }
 
-/// Runs the chain of `seed`: end-to-end p99 and core-seconds.
+/// What one run of the chain came to.
+struct ChainRun {
+    /// End to end.
+    p99_ms: f64,
+    core_seconds: f64,
+}
+
+/// Runs the chain of `seed`.
 fn run(
     splitting: Splitting,
     (seed, split): (u64, Split),
     objective_ms: f64,
     ticks: u64,
-) -> (f64, f64) {
+) -> ChainRun {
     let start = Seed::new(seed).stream("simppo-chain");
     let pattern = Patterns::generated().pick(split, start.get() >> 1, start.member(1).get() >> 1);
     let setups = setups(&pattern);
@@ -187,13 +194,15 @@ fn run(
         planner.observe(&world);
         let mut decision = Decision::default();
         for (stage, (instances, cpu)) in planner.staffs(&world).into_iter().enumerate() {
-            let memory = world.wish(stage).memory;
-            decision.targets.push(target_of(stage, Wish { instances, cpu, memory }));
+            let memory = world.deployment(stage).memory;
+            decision.targets.push(target_of(stage, Deployment { instances, cpu, memory }));
         }
         world.act(&decision);
     }
-    let cores = (0..3).map(|stage| world.core_seconds(stage)).sum();
-    (quantile(&mut world.chain_latencies_with_open(), 0.99), cores)
+    ChainRun {
+        p99_ms: quantile(&mut world.chain_latencies_with_open(), 0.99),
+        core_seconds: (0..3).map(|stage| world.core_seconds(stage)).sum(),
+    }
 }
 
 /// The ways to split, in the order of the table.
@@ -218,12 +227,12 @@ pub fn chain(
         SPLITS.map(|(name, _)| ChainRow { split: name.to_owned(), ..Default::default() });
     for &seed in seeds {
         let runs = SPLITS.map(|(_, how)| run(how, (seed, split), objective_ms, ticks));
-        let (_, oracle) = runs[SPLITS.len() - 1];
-        for (row, (p99, cores)) in rows.iter_mut().zip(runs) {
-            row.p99_ms += share * p99;
-            row.worst_p99_ms = row.worst_p99_ms.max(p99);
-            row.core_seconds += share * cores;
-            row.over_oracle_percent += share * 100.0 * (cores / oracle - 1.0);
+        let oracle = runs[SPLITS.len() - 1].core_seconds;
+        for (row, ChainRun { p99_ms, core_seconds }) in rows.iter_mut().zip(runs) {
+            row.p99_ms += share * p99_ms;
+            row.worst_p99_ms = row.worst_p99_ms.max(p99_ms);
+            row.core_seconds += share * core_seconds;
+            row.over_oracle_percent += share * 100.0 * (core_seconds / oracle - 1.0);
         }
         progress(3);
     }

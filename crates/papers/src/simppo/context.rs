@@ -1,7 +1,7 @@
 //! Whose function it is, for one network that decides for all.
 //!
 //! A network of its own learns what its function is like; one for all sees twelve kinds in turn and would treat them
-//! alike. What is known of a function when it is deployed tells them apart, also one that no training saw:
+//! alike. What is known of a function when it is deployed distinguishes them, also one that no training saw:
 //!
 //! ```text
 //!   logarithm of the objective      run time on one core / objective      cold start / objective

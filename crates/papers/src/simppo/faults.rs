@@ -96,7 +96,7 @@ impl Faults {
         }
     }
 
-    /// Whether what `agent` told last still counts.
+    /// Whether the last report of `agent` still counts.
     pub fn has_lease(&self, agent: usize) -> bool {
         self.silent[agent] <= LEASE
     }

@@ -161,7 +161,7 @@ fn jobs(settings: &ReproduceSettings) -> Vec<Job> {
     jobs
 }
 
-/// Runs everything. `progress` is told units of [`ReproduceSettings::units`] as they are done.
+/// Runs everything. `progress` receives units of [`ReproduceSettings::units`] as they are done.
 pub fn reproduce(settings: &ReproduceSettings, progress: &(dyn Fn(u64) + Sync)) -> Results {
     let workers = Workers::new(settings.threads);
     let jobs = jobs(settings);

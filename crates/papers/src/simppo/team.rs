@@ -5,19 +5,19 @@
 //! | S-RL | itself | itself | the published moves |
 //! | MAPPO | itself | itself and everybody's rows | the published moves |
 //! | SIMPPO | itself and the virtual agent | the same | the published moves |
-//! | residual | itself, the virtual agent and the queueing rule's wish | the same | the published moves, on top of the rule's wish (`residual`) |
+//! | residual | itself, the virtual agent and the queueing rule's decision | the same | the published moves, on top of the rule's decision (`residual`) |
 
 use serde::Serialize;
 use windfall_core::statistics::mean;
 use windfall_core::{Decision, Seed};
 use windfall_gym::classic::{Driver, Staffed, Steady, goal_of, own_target, target_of};
-use windfall_gym::moves::{Moves, Wish};
+use windfall_gym::moves::{Deployment, Moves};
 use windfall_gym::multi::MultiScaling;
 use windfall_rl::algorithms::ppo::{PpoAgent, PpoSettings, Segment};
 use windfall_rl::random::Draw;
 use windfall_rl::schedule::Schedule;
 
-use super::auxiliary::{Auxiliary, Field, OWN, Told};
+use super::auxiliary::{Auxiliary, Field, OWN, Report};
 use super::context::{CONTEXT, write_context};
 use super::faults::{Decider, FaultSettings, Faults};
 use super::residual::{self, RULE};
@@ -101,7 +101,7 @@ impl TeamSettings {
         self
     }
 
-    /// The same with one network for all, which is told whose function it decides for.
+    /// The same with one network for all, which receives features of the function it decides for.
     pub fn shared(mut self) -> Self {
         self.is_shared = true;
         self.ppo.minibatch = 400;
@@ -239,7 +239,7 @@ impl Team {
         let mut faults = Faults::new(faults, count, episode_ticks, draws.unwrap_or(Seed::new(0)));
         let mut draw = draws.map(|seed| Draw::new(seed.stream("actions")));
         let mut hearing = draws.map(|seed| Draw::new(seed.stream("unheard")));
-        let mut told = vec![Told::default(); count];
+        let mut reports = vec![Report::default(); count];
         let (mut field, mut tick) = (Field::default(), Tick::default());
         let mut rule: Box<dyn Driver> = Box::new(Steady::new(Box::new(Staffed::new())));
         let mut play = Play { rewards: vec![0.0; count], ..Play::default() };
@@ -248,21 +248,22 @@ impl Team {
             tick.number = env.world().ticks();
             tick.deciders.clear();
             tick.deciders.extend((0..count).map(|agent| faults.decider(agent, tick.number)));
-            self.tell(env, &tick.deciders, &faults, &mut told);
+            self.report(env, &tick.deciders, &faults, &mut reports);
             if let Some(hearing) = &mut hearing {
                 let mut is_heard = || hearing.unit() >= self.settings.unheard;
-                told.iter_mut().for_each(|told| told.is_live &= is_heard());
+                reports.iter_mut().for_each(|reports| reports.is_live &= is_heard());
             }
-            field.gather(&told, count);
-            let wished = rule.decide(env.world());
-            self.look(env, (&told, &field), &wished, &mut tick);
+            field.gather(&reports, count);
+            let proposed = rule.decide(env.world());
+            self.look(env, (&reports, &field), &proposed, &mut tick);
             self.choose(&mut tick, draw.as_mut());
-            let before: Vec<Wish> = (0..count).map(|agent| env.world().wish(agent)).collect();
-            let done = self.carry_out(env, &tick, &wished, &mut play);
+            let before: Vec<Deployment> =
+                (0..count).map(|agent| env.world().deployment(agent)).collect();
+            let done = self.carry_out(env, &tick, &proposed, &mut play);
             for agent in 0..count {
-                let (from, to) = (before[agent], env.world().wish(agent));
-                told[agent].horizontal = to.instances as f32 - from.instances as f32;
-                told[agent].vertical = (to.cpu as f32 - from.cpu as f32) / 128.0
+                let (from, to) = (before[agent], env.world().deployment(agent));
+                reports[agent].horizontal = to.instances as f32 - from.instances as f32;
+                reports[agent].vertical = (to.cpu as f32 - from.cpu as f32) / 128.0
                     + (to.memory as f32 - from.memory as f32) / 64.0;
                 let reward = env_reward(env, agent);
                 play.rewards[agent] += reward;
@@ -274,22 +275,29 @@ impl Team {
         }
         play.longest_gap = faults.longest_gap();
         if draws.is_some() {
-            let wished = rule.decide(env.world());
-            self.close(env, &told, &wished, &mut play);
+            let proposed = rule.decide(env.world());
+            self.close(env, &reports, &proposed, &mut play);
         }
         play
     }
 
-    /// Every agent that can tells its row; a silent one's last row counts while its lease lasts.
-    fn tell(&self, env: &MultiScaling, deciders: &[Decider], faults: &Faults, told: &mut [Told]) {
+    /// Every agent that can reports its row; a silent one's last row counts while its lease lasts.
+    fn report(
+        &self,
+        env: &MultiScaling,
+        deciders: &[Decider],
+        faults: &Faults,
+        reports: &mut [Report],
+    ) {
         let world = env.world();
         let capacity = f64::from(world.settings().nodes) * world.settings().node.cpu.cores();
-        for (agent, told) in told.iter_mut().enumerate() {
-            told.is_live = world.is_active(agent) && faults.has_lease(agent);
+        for (agent, reports) in reports.iter_mut().enumerate() {
+            reports.is_live = world.is_active(agent) && faults.has_lease(agent);
             if deciders[agent] == Decider::Agent {
-                env.write_row(agent, &mut told.row);
-                let wish = world.wish(agent);
-                told.held = (f64::from(wish.instances * wish.cpu) * 1e-3 / capacity) as f32;
+                env.write_row(agent, &mut reports.row);
+                let deployment = world.deployment(agent);
+                reports.held =
+                    (f64::from(deployment.instances * deployment.cpu) * 1e-3 / capacity) as f32;
             }
         }
     }
@@ -298,8 +306,8 @@ impl Team {
     fn look(
         &self,
         env: &MultiScaling,
-        (told, field): (&[Told], &Field),
-        wished: &Decision,
+        (reports, field): (&[Report], &Field),
+        proposed: &Decision,
         tick: &mut Tick,
     ) {
         let (inputs, critic, actions) = (self.inputs(), self.critic_inputs(), self.moves.count());
@@ -308,17 +316,17 @@ impl Team {
         tick.critic_rows.resize(count * critic, 0.0);
         tick.allowed.resize(count * actions, false);
         let everybody: Vec<f32> = if self.settings.method == Method::Mappo {
-            told.iter().flat_map(|told| told.row).collect()
+            reports.iter().flat_map(|reports| reports.row).collect()
         } else {
             Vec::new()
         };
         for agent in 0..count {
             let row = &mut tick.rows[agent * inputs..(agent + 1) * inputs];
             env.write_row(agent, &mut row[..OWN]);
-            let told_of_others = OWN + self.settings.method.auxiliary().width();
-            field.write(self.settings.method.auxiliary(), agent, &mut row[OWN..told_of_others]);
+            let about_others = OWN + self.settings.method.auxiliary().width();
+            field.write(self.settings.method.auxiliary(), agent, &mut row[OWN..about_others]);
             let whose = inputs - self.context();
-            residual::write_rule(env.world(), agent, wished, &mut row[told_of_others..whose]);
+            residual::write_rule(env.world(), agent, proposed, &mut row[about_others..whose]);
             if whose < inputs {
                 write_context(&env.world().setup(agent).profile, &mut row[whose..]);
             }
@@ -356,28 +364,30 @@ impl Team {
         }
     }
 
-    /// Carries out what was chosen; where nobody could choose for too long, what the rule wishes. Returns
+    /// Carries out what was chosen; where nobody could choose for too long, what the rule decides. Returns
     /// the moves that were done.
     fn carry_out(
         &mut self,
         env: &mut MultiScaling,
         tick: &Tick,
-        wished: &Decision,
+        proposed: &Decision,
         play: &mut Play,
     ) -> Vec<usize> {
         let range = env.world().settings().range;
         let mut decision = Decision::default();
         let mut illegal = 0;
         let mut allowed = vec![false; self.moves.count()];
-        let before: Vec<Wish> = (0..env.agents()).map(|agent| env.world().wish(agent)).collect();
+        let before: Vec<Deployment> =
+            (0..env.agents()).map(|agent| env.world().deployment(agent)).collect();
         for (agent, &now) in before.iter().enumerate() {
-            let goal = goal_of(&own_target(wished, agent), now);
-            let wish = match (tick.deciders[agent], tick.chosen[agent]) {
+            let goal = goal_of(&own_target(proposed, agent), now);
+            let deployment = match (tick.deciders[agent], tick.chosen[agent]) {
                 (Decider::Nobody, _) | (Decider::Agent, None) => now,
-                (Decider::Fallback, _) => Wish { instances: goal.instances, ..now },
+                (Decider::Fallback, _) => Deployment { instances: goal.instances, ..now },
                 (Decider::Agent, Some(action)) if self.settings.method.is_residual() => {
-                    let wish = residual::corrected(self.moves.list()[action], now, goal, range);
-                    residual::steady(env.world(), agent, wish)
+                    let deployment =
+                        residual::corrected(self.moves.list()[action], now, goal, range);
+                    residual::steady(env.world(), agent, deployment)
                 }
                 (Decider::Agent, Some(action)) => {
                     env.write_mask(agent, &mut allowed);
@@ -385,22 +395,22 @@ impl Team {
                     self.moves.list()[action].apply(now, range).unwrap_or(now)
                 }
             };
-            decision.targets.push(target_of(agent, wish));
+            decision.targets.push(target_of(agent, deployment));
         }
         env.step_freely(&decision);
         play.illegal += illegal;
-        let done = |(agent, &from): (usize, &Wish)| {
+        let done = |(agent, &from): (usize, &Deployment)| {
             let chosen = tick.chosen[agent].unwrap_or(0);
             if self.settings.method.is_residual() {
                 chosen
             } else {
-                self.moves.between(from, env.world().wish(agent), range)
+                self.moves.between(from, env.world().deployment(agent), range)
             }
         };
         before.iter().enumerate().map(done).collect()
     }
 
-    /// Sends one transition to the learner. What was done counts, not what was wished for.
+    /// Sends one transition to the learner. What was done counts, not what was proposed.
     fn keep(
         &mut self,
         agent: usize,
@@ -440,10 +450,10 @@ impl Team {
     }
 
     /// The state after the last step, from which the value of what follows is read.
-    fn close(&self, env: &MultiScaling, told: &[Told], wished: &Decision, play: &mut Play) {
+    fn close(&self, env: &MultiScaling, reports: &[Report], proposed: &Decision, play: &mut Play) {
         let (mut field, mut tick) = (Field::default(), Tick::default());
-        field.gather(told, told.len());
-        self.look(env, (told, &field), wished, &mut tick);
+        field.gather(reports, reports.len());
+        self.look(env, (reports, &field), proposed, &mut tick);
         let critic = self.critic_inputs();
         for (agent, segments) in play.segments.iter_mut().enumerate() {
             if let Some(last) = segments.last_mut() {
@@ -470,23 +480,23 @@ impl Team {
         let count = env.agents();
         let mut faults = Faults::new(FaultSettings::NONE, count, ticks as u64, Seed::new(0));
         let mut draw = Draw::new(self.seed.stream("rehearsal"));
-        let mut told = vec![Told::default(); count];
+        let mut reports = vec![Report::default(); count];
         let (mut field, mut tick) = (Field::default(), Tick::default());
         let mut play = Play { rewards: vec![0.0; count], ..Play::default() };
         play.segments = vec![vec![Segment::default()]; count];
         tick.deciders = vec![Decider::Agent; count];
         for number in 0..ticks as u64 {
             tick.number = number;
-            self.tell(env, &tick.deciders, &faults, &mut told);
-            field.gather(&told, count);
-            self.look(env, (&told, &field), &Decision::default(), &mut tick);
+            self.report(env, &tick.deciders, &faults, &mut reports);
+            field.gather(&reports, count);
+            self.look(env, (&reports, &field), &Decision::default(), &mut tick);
             self.choose(&mut tick, Some(&mut draw));
             for agent in 0..count {
                 let done = tick.chosen[agent].unwrap_or(0);
                 self.keep(agent, (&tick, done, draw.unit()), &mut faults, &mut play);
             }
         }
-        self.close(env, &told, &Decision::default(), &mut play);
+        self.close(env, &reports, &Decision::default(), &mut play);
         self.learn(&play);
     }
 

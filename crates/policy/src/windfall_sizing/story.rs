@@ -57,6 +57,19 @@ fn an_idle_call_is_trimmed_to_the_floor_and_a_settled_one_to_its_use() {
 }
 
 #[test]
+fn a_lost_call_leaves_nothing_behind_and_teaches_nothing() {
+    let mut policy = experienced();
+    let before = policy.size(&view(USER, CEILING)).unwrap();
+    let running = look(40, 1100, 0.0, 0.0);
+    policy.supervise(&running).unwrap();
+    assert_eq!(policy.calls.len(), 1);
+    policy.lost(running.id);
+    policy.lost(running.id);
+    assert!(policy.calls.is_empty());
+    assert_eq!(policy.size(&view(USER, CEILING)).unwrap(), before);
+}
+
+#[test]
 fn above_the_reservation_a_call_borrows_unless_calls_are_queued() {
     let mut policy = experienced();
     let borrows = policy.supervise(&look(40, 2000, 2.0, 1.0)).unwrap();

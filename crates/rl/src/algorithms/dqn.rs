@@ -24,6 +24,7 @@ use crate::policy::{Decide, NetworkPolicy};
 use crate::random::Draw;
 use crate::replay::{Replay, Transition};
 use crate::schedule::Schedule;
+use crate::value_loss::ValueLoss;
 
 const NAME: &str = "dqn";
 
@@ -208,22 +209,18 @@ impl<E: Environment> Dqn<E> {
         let mut total = 0.0;
         for (row, place) in places.iter().enumerate() {
             let action = self.replay.transition(*place).action;
-            let (loss, slope) = huber(here.output(row)[action] - targets[row]);
+            let value = here.output(row)[action];
+            let off = ValueLoss::SmoothL1.evaluate(value, value, targets[row]);
             let delta = here.output_delta(row);
             delta.fill(0.0);
-            delta[action] = slope * share;
-            total += f64::from(loss * share);
+            delta[action] = off.by_value * share;
+            total += f64::from(off.loss * share);
         }
         self.network.backward(&self.rows[0], here, &mut self.gradients);
         let scale = clip_factor(self.settings.max_gradient_norm, sum_of_squares(&self.gradients));
         self.adam.step(self.network.parameters_mut(), &self.gradients, rate, scale);
         total
     }
-}
-
-/// `x^2 / 2` near zero, `|x| - 1/2` beyond one; and its derivative.
-fn huber(x: f32) -> (f32, f32) {
-    if x.abs() <= 1.0 { (x * x / 2.0, x) } else { (x.abs() - 0.5, x.signum()) }
 }
 
 fn put_replay(checkpoint: &mut Checkpoint, replay: &Replay) {

@@ -11,7 +11,7 @@
 //!    weights of the actor into their running average
 //! ```
 //!
-//! Step 3 is in [`epochs`], [`surrogate`] and [`value_loss`], which every PPO of the repository uses.
+//! Step 3 is in [`epochs`], [`surrogate`] and [`crate::value_loss`], which every PPO of the repository uses.
 //!
 //! Every detail beyond the clipped loss is a switch, so that a paper's plain variant can be run:
 //! [`PpoSettings::plain`] has them all off.
@@ -357,7 +357,6 @@ mod eight_choices;
 pub mod epochs;
 mod loss;
 pub mod surrogate;
-pub mod value_loss;
 use actor_critic::{ActorCritic, Moment};
 pub use agent::{Learned, PpoAgent, Segment};
 use batch::Batch;

@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 
-use crate::categorical::Choice;
+use crate::categorical::{Choice, ObjectiveWeights};
 use crate::checkpoint::{Checkpoint, CheckpointError, Header};
 use crate::env::Environment;
 use crate::learner::{IterationReport, Learner, Tally};
@@ -185,7 +185,10 @@ impl<E: Environment> Reinforce<E> {
             for (action, allowed) in record.actions.iter().zip(record.allowed.chunks_exact(actions))
             {
                 let entropy = choice.set(room.output(place), allowed);
-                let weights = (-advantages[place] * share, -entropy_weight * share);
+                let weights = ObjectiveWeights {
+                    by_log: -advantages[place] * share,
+                    by_entropy: -entropy_weight * share,
+                };
                 choice.write_gradient(*action, weights, room.output_delta(place));
                 entropies += f64::from(entropy) * f64::from(share);
                 place += 1;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use toml::de::{DeTable, DeValue};
+use windfall_core::statistics::Interval;
 use windfall_core::{Allocation, Duration, Seed};
 use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
 use windfall_registry::{
@@ -134,7 +135,8 @@ fn read_options(
         huawei_scale: table
             .number("huawei_scale", 1e-9..=1000.0, problems)
             .unwrap_or(usual.huawei_scale),
-        calls_at_once: at_once.and_then(|ends| Some((*ends.first()?, *ends.get(1)?))),
+        calls_at_once: at_once
+            .and_then(|ends| Some(Interval { low: *ends.first()?, high: *ends.get(1)? })),
         window_minutes: window.and_then(|window| Some((*window.first()?, *window.get(1)?))),
         max_functions: table
             .whole("max_functions", 1..=1_000_000, problems)
@@ -295,8 +297,8 @@ fn policies(top: &mut Table<'_, '_>, text: &str, scenario: &mut Scenario, proble
                 scenario.policy_settings.insert(name, table.cloned().unwrap_or_default());
             }
             Err(error) => {
-                let told = error.message().replace('\n', " ");
-                problems.add(Some(line), format!("policies.{name}: {told}"));
+                let message = error.message().replace('\n', " ");
+                problems.add(Some(line), format!("policies.{name}: {message}"));
             }
         }
     }
@@ -323,7 +325,7 @@ pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
         let shadow = scenario.shadow.as_deref().unwrap_or_default();
         problems.add(
             None,
-            format!("{shadow} cannot be a shadow: it needs the future, which is not told"),
+            format!("{shadow} cannot be a shadow: it needs foresight, which a shadow does not get"),
         );
     }
     for file in asked().filter(|name| is_checkpoint(name)) {

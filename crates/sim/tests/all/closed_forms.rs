@@ -140,7 +140,10 @@ fn fixed_grants_are_reservation_times_run_time() {
     let expected: u64 = seen
         .calls
         .iter()
-        .map(|call| u64::from(call.reservation.cpu.get()) * call.baseline.as_nanos())
+        .map(|call| {
+            u64::from(call.reservation.cpu.get())
+                * call.baseline.expect("a simulator knows it").as_nanos()
+        })
         .sum();
     let granted: u64 = seen.calls.iter().map(|call| call.cpu_granted).sum();
     assert_eq!(granted, expected);

@@ -1,5 +1,6 @@
 //! The simulator against closed forms, hand-worked timelines and invariants. One binary.
 
+mod call_protocol;
 mod closed_forms;
 mod faults;
 mod invariants;

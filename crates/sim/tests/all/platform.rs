@@ -1,10 +1,10 @@
-//! The simulator as a platform, and who is told the future.
+//! The simulator as a platform, and which policies receive foresight.
 
 use std::sync::Mutex;
 
 use windfall_core::conformance::episodic_suite;
 use windfall_core::{
-    Allocation, CallControl, CallOutcome, CallPlan, CallView, Duration, GrantChange, Look, NodeId,
+    Allocation, CallClose, CallControl, CallPlan, CallView, Duration, GrantChange, Look, NodeId,
     RunningCall, Seed, Start,
 };
 use windfall_sim::{Faults, ScaleOut, Settings, Simulator};
@@ -62,17 +62,17 @@ fn it_is_one_where_instances_are_sized_and_changes_take_time() {
 /// Notes whether each call came with its future.
 struct Spy<'a> {
     control: Scripted,
-    told: &'a Mutex<Vec<bool>>,
+    seen_foresight: &'a Mutex<Vec<bool>>,
 }
 
 impl CallControl for Spy<'_> {
     fn size(&mut self, call: &CallView) -> CallPlan {
-        self.told.lock().expect("nobody panics with it").push(call.foresight.is_some());
+        self.seen_foresight.lock().expect("nobody panics with it").push(call.foresight.is_some());
         self.control.size(call)
     }
 
     fn start(&mut self, call: &CallView, plan: &CallPlan, on: NodeId, room: Allocation) -> Start {
-        self.told.lock().expect("nobody panics with it").push(call.foresight.is_some());
+        self.seen_foresight.lock().expect("nobody panics with it").push(call.foresight.is_some());
         self.control.start(call, plan, on, room)
     }
 
@@ -80,21 +80,21 @@ impl CallControl for Spy<'_> {
         self.control.look(running, changes)
     }
 
-    fn close(&mut self, outcome: &CallOutcome, changes: &mut Vec<GrantChange>) {
-        self.control.close(outcome, changes);
+    fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        self.control.close(end, changes);
     }
 }
 
 #[test]
 fn the_future_is_told_only_where_the_settings_say_so() {
     for foresight in [false, true] {
-        let told = Mutex::default();
+        let seen_foresight = Mutex::default();
         let settings = Settings { foresight, ..Settings::new(1, Allocation::new(4000, 4096)) };
-        let spy = Spy { control: Scripted::default(), told: &told };
+        let spy = Spy { control: Scripted::default(), seen_foresight: &seen_foresight };
         let seen = Everything::default();
         Simulator::new(settings, script(), spy, seen, Seed::new(1)).run_to_end();
-        let told = told.lock().unwrap();
-        assert!(told.len() >= 135, "{} questions", told.len());
-        assert!(told.iter().all(|future| *future == foresight));
+        let seen_foresight = seen_foresight.lock().unwrap();
+        assert!(seen_foresight.len() >= 135, "{} questions", seen_foresight.len());
+        assert!(seen_foresight.iter().all(|future| *future == foresight));
     }
 }

@@ -39,9 +39,9 @@ fn a_new_size_takes_the_platforms_delay() {
         let mut simulator = Simulator::new(settings, script, control, &mut seen, Seed::new(1));
         simulator.advance_to(Timestamp::from_secs(1)).unwrap();
         let target = Target { cpu_cores: Setting::Set(2.0), ..Target::keep(FunctionId(0)) };
-        let wish = Decision { targets: vec![target], reason: String::new() };
+        let decision = Decision { targets: vec![target], reason: String::new() };
         let observation = simulator.observe(simulator.now()).unwrap();
-        let plan = SafeguardChain::default().review(&observation, &wish).unwrap();
+        let plan = SafeguardChain::default().review(&observation, &decision).unwrap();
         simulator.submit(simulator.now(), &plan);
         simulator.run_to_end();
         drop(simulator);

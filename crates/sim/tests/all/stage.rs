@@ -1,10 +1,10 @@
 //! Small actors for the tests: scripted arrivals, a scripted control, a sink that keeps everything.
 
 use windfall_core::{
-    Allocation, Arrival, CallControl, CallDecision, CallDemand, CallOutcome, CallPlan, CallRecord,
-    CallSafeguardChain, CallView, ColdStart, Duration, FunctionId, FunctionProfile, GrantChange,
-    IntervalRecord, Look, Mebibytes, MilliCpu, NodeId, RunningCall, Seed, Start, TelemetrySink,
-    Timestamp, Trigger, Workload,
+    Allocation, Arrival, CallClose, CallControl, CallDecision, CallDemand, CallHints, CallOutcome,
+    CallPlan, CallRecord, CallSafeguardChain, CallView, ColdStart, CpuCeiling, Duration,
+    FunctionId, FunctionProfile, GrantChange, IntervalRecord, Look, Mebibytes, MilliCpu, NodeId,
+    RunningCall, Seed, Start, TelemetrySink, Timestamp, Trigger, Workload,
 };
 use windfall_sim::{Settings, Simulator};
 
@@ -80,7 +80,7 @@ pub(crate) fn at(seconds: f64, function: u32, demand: CallDemand) -> Arrival {
 /// What a look answers: the new grant and when to look again.
 pub(crate) type OnLook = Box<dyn FnMut(&RunningCall) -> (Allocation, Option<Duration>) + Send>;
 
-/// A control that grants what it is told to.
+/// A control that grants what the test sets.
 pub(crate) struct Scripted {
     /// The grant at dispatch; the reservation if nothing is said.
     pub(crate) grant: Option<Allocation>,
@@ -110,28 +110,32 @@ impl Default for Scripted {
 impl CallControl for Scripted {
     fn size(&mut self, call: &CallView) -> CallPlan {
         let grant = self.grant.unwrap_or(call.reservation);
-        let mut wish = CallDecision::exactly(grant, "script");
-        wish.look_after = self.look_after;
-        CallSafeguardChain::default().at_dispatch(call, &wish).expect("an allocation")
+        let mut decision = CallDecision::exactly(grant, "script");
+        decision.look_after = self.look_after;
+        CallSafeguardChain::default().at_dispatch(call, &decision).expect("an allocation")
     }
 
     fn start(&mut self, _: &CallView, plan: &CallPlan, _: NodeId, room: Allocation) -> Start {
-        Start { grant: plan.grant().min(room), look_after: plan.look_after() }
+        let (cpu_ceiling, look_after) = (plan.cpu_ceiling(), plan.look_after());
+        Start { grant: plan.grant().min(room), cpu_ceiling, look_after }
     }
 
     fn look(&mut self, running: &RunningCall, _: &mut Vec<GrantChange>) -> Look {
         let (grant, look_after) = (self.on_look)(running);
         let taken = running.reservation.cpu.saturating_sub(grant.cpu);
         let held_back = if self.holds_back { taken } else { MilliCpu::ZERO };
-        Look { grant, look_after, held_back, amendments: Vec::new(), why: "script" }
+        let cpu_ceiling = CpuCeiling::AtGrant;
+        Look { grant, cpu_ceiling, look_after, held_back, amendments: Vec::new(), why: "script" }
     }
 
-    fn close(&mut self, outcome: &CallOutcome, _: &mut Vec<GrantChange>) {
-        self.outcomes.push(outcome.clone());
+    fn close(&mut self, end: CallClose<'_>, _: &mut Vec<GrantChange>) {
+        if let CallClose::Measured(outcome) = end {
+            self.outcomes.push(outcome.clone());
+        }
     }
 
-    fn leaves_calls_alone(&self) -> bool {
-        self.leaves_calls_alone
+    fn hints(&self) -> CallHints {
+        CallHints { leaves_calls_alone: self.leaves_calls_alone, ..CallHints::default() }
     }
 }
 

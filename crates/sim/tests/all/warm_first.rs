@@ -1,4 +1,4 @@
-//! Idle instances on several nodes: who finds them, what they keep, and what ticks are told of them.
+//! Idle instances on several nodes: which calls find them, what they keep, and what observations report.
 
 use windfall_core::{
     Allocation, CallRecord, Decision, Duration, Episodic, FunctionId, FunctionView, Mebibytes,
@@ -38,7 +38,7 @@ fn second_call(placement: Placement) -> CallRecord {
 #[test]
 fn a_warm_node_with_less_than_wished_comes_before_a_cold_one_with_all() {
     let warm = second_call(Placement::WarmFirst);
-    // 1 core for 1 s of work, though 3 were wished.
+    // 1 core for 1 s of work, though 3 were requested.
     assert_eq!((warm.node.0, secs(warm.started_at), secs(warm.ended_at)), (0, 12.0, 13.0));
     assert_eq!(warm.cold_start, Duration::ZERO);
     assert_eq!(second_call(Placement::LeastLoaded).cold_start, Duration::from_secs(1));
@@ -59,10 +59,10 @@ impl Watched<'_> {
         self.seen().functions.swap_remove(0)
     }
 
-    fn wish(&mut self, instances: f64) {
+    fn set_instances(&mut self, instances: f64) {
         let seen = self.seen();
-        let wish = Target { instances: Setting::Set(instances), ..Target::keep(FunctionId(0)) };
-        let decision = Decision { targets: vec![wish], reason: String::new() };
+        let target = Target { instances: Setting::Set(instances), ..Target::keep(FunctionId(0)) };
+        let decision = Decision { targets: vec![target], reason: String::new() };
         let plan = SafeguardChain::default().review(&seen, &decision).expect("nothing fails here");
         self.simulator.submit(seen.now, &plan);
     }
@@ -92,7 +92,7 @@ fn one_more_instance_starts_on_a_node_without_one() {
     let mut seen = Everything::default();
     let mut run = watched(Scripted::default(), &mut seen);
     run.at(5);
-    run.wish(2.0);
+    run.set_instances(2.0);
     run.at(14);
     drop(run);
     assert!(seen.calls[1].cold_start.is_zero(), "{:#?}", seen.calls[1]);
@@ -111,7 +111,7 @@ fn an_idle_instance_keeps_what_its_call_had_and_so_does_the_next_that_starts_ahe
     // The calls of function 0 are over at 15 s and the last instance goes at 45 s; function 1 runs until 71 s on
     // 100 MiB, which its instance keeps until 101 s.
     assert_eq!(run.at(59).ready.get(), 0);
-    run.wish(1.0);
+    run.set_instances(1.0);
     assert_eq!(run.at(180).ready.get(), 1);
     drop(run);
     let third_minute = seen.intervals[2];
@@ -127,7 +127,7 @@ fn what_a_tick_starts_counts_from_the_tick_on() {
         simulator: Simulator::new(settings, script, Scripted::default(), &mut seen, Seed::new(1)),
     };
     run.at(59);
-    run.wish(1.0);
+    run.set_instances(1.0);
     run.at(70);
     drop(run);
     assert!((seen.intervals[0].instances - 1.0 / 60.0).abs() < 1e-9, "{:?}", seen.intervals[0]);
@@ -139,7 +139,7 @@ fn a_start_ahead_takes_the_cpu_that_the_last_call_began_with_until_it_is_ready()
     let grant = Some(Allocation::new(1500, 100));
     let mut run = watched(Scripted { grant, ..Scripted::default() }, &mut seen);
     run.at(59);
-    run.wish(1.0);
+    run.set_instances(1.0);
     assert_eq!(run.at(59).start_cpu, Some(MilliCpu::new(1500)));
     run.at(120);
     drop(run);
@@ -162,9 +162,9 @@ fn nothing_is_started_ahead_where_running_calls_hold_the_cores() {
     let simulator = Simulator::new(settings, script, Scripted::default(), &mut seen, Seed::new(1));
     let mut run = Watched { simulator };
     run.at(20);
-    run.wish(1.0);
+    run.set_instances(1.0);
     assert_eq!(run.at(21).starting.get(), 0);
     run.at(40);
-    run.wish(1.0);
+    run.set_instances(1.0);
     assert_eq!(run.at(40).starting.get(), 1);
 }

@@ -6,7 +6,7 @@ use windfall_policy::{GapReplay, GapTables, GapTrial, LevelGap, WindfallScalingS
 use crate::gaps::{FunctionGaps, KnownGap};
 use crate::network::{CLASSES, HazardNetwork, class_of_bin};
 
-/// Prices of a MiB-second in felt waits.
+/// Prices of a MiB-second in weighted waits.
 pub(crate) const PRICES: [f64; 5] = [3e-6, 1e-5, 3e-5, 1e-4, 3e-4];
 
 /// Who says what is believed of a gap before its level has shown enough.
@@ -15,7 +15,7 @@ pub(crate) enum Prior<'a> {
     Tables,
     /// The tables by class, and what a level shows itself counts for nothing.
     TablesAlone,
-    /// How much falls into each class of lengths is told by a network, where inside it by the tables.
+    /// A network predicts the share of each class of lengths; the tables place it inside the class.
     Network(&'a HazardNetwork),
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Verdict {
     gaps: f64,
     log_likelihood: f64,
     /// Felt waits, MiB-seconds and starts ahead at each price.
-    felt: [f64; PRICES.len()],
+    weighted_waits: [f64; PRICES.len()],
     mib_seconds: [f64; PRICES.len()],
     starts: [f64; PRICES.len()],
 }
@@ -38,7 +38,9 @@ impl Verdict {
 
     /// Felt waits and price x MiB-seconds per gap, at each price.
     pub(crate) fn costs(&self) -> [f64; PRICES.len()] {
-        std::array::from_fn(|at| (self.felt[at] + PRICES[at] * self.mib_seconds[at]) / self.gaps)
+        std::array::from_fn(|at| {
+            (self.weighted_waits[at] + PRICES[at] * self.mib_seconds[at]) / self.gaps
+        })
     }
 
     /// Their geometric mean over the prices.
@@ -72,21 +74,21 @@ impl Judge<'_> {
         let mut verdict = Verdict::default();
         for function in &self.functions {
             let known: Vec<&KnownGap> = function.gaps.iter().collect();
-            let told = match prior {
+            let predicted = match prior {
                 Prior::Network(network) => network.chances(&known),
                 Prior::Tables | Prior::TablesAlone => Vec::new(),
             };
-            self.judge(function, prior, &told, &replay, &mut verdict);
+            self.judge(function, prior, &predicted, &replay, &mut verdict);
         }
         verdict
     }
 
-    /// Goes through the gaps of one function; `told` is what a network says of each.
+    /// Goes through the gaps of one function; `predicted` is what a network says of each.
     fn judge(
         &self,
         function: &FunctionGaps,
         prior: &Prior<'_>,
-        told: &[[f32; CLASSES]],
+        predicted: &[[f32; CLASSES]],
         replay: &GapReplay,
         verdict: &mut Verdict,
     ) {
@@ -98,7 +100,8 @@ impl Judge<'_> {
             }
             let level = &mut levels[gap.level];
             let table = level.prior(self.tables);
-            let believed = told.get(place).map_or(table.to_vec(), |told| refined(told, table));
+            let believed =
+                predicted.get(place).map_or(table.to_vec(), |predicted| refined(predicted, table));
             if gap.until > self.from {
                 let chances = match prior {
                     Prior::TablesAlone => believed.clone(),
@@ -124,23 +127,23 @@ impl Verdict {
         for (at, price) in PRICES.into_iter().enumerate() {
             let settings = WindfallScalingSettings { price, ..Default::default() };
             let outcome = replay.outcome(gap, chances, &function.stakes, &settings);
-            self.felt[at] += outcome.weighted_wait;
+            self.weighted_waits[at] += outcome.weighted_wait;
             self.mib_seconds[at] += outcome.held_seconds * function.stakes.memory_mib;
             self.starts[at] += f64::from(outcome.starts_ahead);
         }
     }
 }
 
-/// The chance of every bin: of its class by `told`, inside it by `table`. A class is 36 % wide and a timer is not, so an
+/// The chance of every bin: of its class by `predicted`, inside it by `table`. A class is 36 % wide and a timer is not, so an
 /// even spread would judge the resolution of the network and not its hazard.
-fn refined(told: &[f32; CLASSES], table: &[f32]) -> Vec<f32> {
+fn refined(predicted: &[f32; CLASSES], table: &[f32]) -> Vec<f32> {
     let mut of_class = [0.0; CLASSES];
     for (bin, chance) in table.iter().enumerate() {
         of_class[class_of_bin(bin)] += chance;
     }
     let share = |(bin, chance): (usize, &f32)| {
         let class = class_of_bin(bin);
-        told[class] * chance / of_class[class].max(f32::MIN_POSITIVE)
+        predicted[class] * chance / of_class[class].max(f32::MIN_POSITIVE)
     };
     table.iter().enumerate().map(share).collect()
 }

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Tables and networks are fitted on the same gaps, uniform and bursty, drawn with three seeds; judged is the first seed,
-//! uniform or bursty, after the first hour. Networks are trained with N seeds (3) of their first weights. They are told the
+//! uniform or bursty, after the first hour. Networks are trained with N seeds (3) of their first weights. They see the
 //! last gaps of the level, and with `context` the trigger, the time since a sibling of the application was called, and the
 //! minute of the hour. All are blended with own gaps as in the policy, except for `tables alone`.
 //!
-//! Costs are felt waits + price x MiB-seconds per gap, of idle and starting instances; what busy instances hold and the
+//! Costs are weighted waits + price x MiB-seconds per gap, of idle and starting instances; what busy instances hold and the
 //! very first start of a level are the same for all and left out. One gap is judged at a time, as if the function had
 //! nothing but this level: the count of instances that the policy makes of all levels together is not part of it.
 #![allow(

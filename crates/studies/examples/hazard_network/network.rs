@@ -63,7 +63,7 @@ pub(crate) struct HazardNetwork {
     sight: Sight,
 }
 
-/// How a network came about, to be told while one waits.
+/// The training progress of a network, for the terminal.
 pub(crate) struct Training {
     pub(crate) epochs: usize,
     pub(crate) best_loss: f64,

@@ -156,14 +156,14 @@ mod tests {
             })
             .collect();
         let rows = over_alone(&points);
-        let told: Vec<(&str, &str)> =
+        let found: Vec<(&str, &str)> =
             rows.iter().map(|row| (row.what, row.over.as_str())).collect();
         let expected = [
             ("sizing alone", "windfall+keep-alive at 600"),
             ("scaling alone", "fixed+windfall-scaling at 5e-6"),
             ("best incumbents", "libra+keep-alive at 600"),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
         assert_eq!(rows[0].slow_share.by_seed, [1.0, 0.5]);
         assert!((rows[0].slow_share.mean - 0.5f64.sqrt()).abs() < 1e-12);
         assert_eq!(rows[1].mib_seconds.mean, 1.0);

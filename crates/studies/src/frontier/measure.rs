@@ -5,7 +5,7 @@ use windfall_core::{
 };
 use windfall_telemetry::metrics::SLOWDOWN_FLOOR;
 
-/// A call is slow if its bounded slowdown is above this: it felt a cold start or a queue.
+/// A call is slow if its bounded slowdown is above this: a cold start or a queue delayed it.
 pub const SLOW: f64 = 1.1;
 
 /// What one function contributes to a point.
@@ -104,9 +104,10 @@ impl TelemetrySink for InstanceMeasure {
         if call.arrived_at < self.from || call.arrived_at > self.until {
             return;
         }
-        // A call that got no answer waits for ever.
+        // A call that got no answer never stops waiting.
         let answered = call.end == CallEnd::Completed;
-        let is_slow = !answered || call.bounded_slowdown(SLOWDOWN_FLOOR) > SLOW;
+        let slowdown = call.bounded_slowdown(SLOWDOWN_FLOOR);
+        let is_slow = !answered || slowdown.is_some_and(|slowdown| slowdown > SLOW);
         let function = self.function(call.function.index());
         function.calls += 1;
         function.slow += u64::from(is_slow);

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   minute with n calls   arrivals are taken for Poisson of rate n / 60 s
-//!     level k             held while rate x P(at least k C in the system) x felt > price x MiB
+//!     level k             held while rate x P(at least k C in the system) x weight > price x MiB
 //!   minutes without       held over if that costs less than starting again, else started one lead ahead
 //! ```
 
@@ -105,8 +105,8 @@ impl MinuteOracle {
                 term *= load / found as f64;
             }
             let wait = if level == 0 { cold } else { cold.min(run / (level * places) as f64) };
-            let felt = (wait / (0.1 * run.max(0.1))).min(1.0);
-            if level >= 1000 || rate * (1.0 - below).max(0.0) * felt <= hold {
+            let weight = (wait / (0.1 * run.max(0.1))).min(1.0);
+            if level >= 1000 || rate * (1.0 - below).max(0.0) * weight <= hold {
                 return level;
             }
             level += 1;

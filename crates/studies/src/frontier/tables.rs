@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn prices_are_told_as_they_are_typed() {
-        let told = [3e-6, 1e-4, 0.001, 0.3, 600.0, 0.0].map(dial);
-        assert_eq!(told, ["3e-6", "1e-4", "1e-3", "0.3", "600", "0"]);
+        let printed = [3e-6, 1e-4, 0.001, 0.3, 600.0, 0.0].map(dial);
+        assert_eq!(printed, ["3e-6", "1e-4", "1e-3", "0.3", "600", "0"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::ratios::Ratio;
 use super::tables::{alone_of, dial, ratios_of, settings_of};
 use super::{FrontierPoint, FrontierResult, Question};
 
-/// What is told of each table, and the table; without rows there is none.
+/// The heading of each table, and the table; without rows there is none.
 fn tables(
     question: Question,
     result: &FrontierResult,
@@ -29,15 +29,15 @@ fn tables(
 /// The tables for people.
 pub fn to_text(question: Question, result: &FrontierResult, ratios: &[Ratio]) -> String {
     let tables = tables(question, result, ratios);
-    let told = tables.map(|(head, table)| format!("{head}:\n{}\n", aligned(&table)));
-    told.collect::<String>() + &story(question, ratios)
+    let text = tables.map(|(head, table)| format!("{head}:\n{}\n", aligned(&table)));
+    text.collect::<String>() + &story(question, ratios)
 }
 
 /// The tables for a document.
 pub fn to_markdown(question: Question, result: &FrontierResult, ratios: &[Ratio]) -> String {
     let tables = tables(question, result, ratios);
-    let told = tables.map(|(head, table)| format!("{head}:\n\n{}\n", piped(&table)));
-    told.collect::<String>() + &story(question, ratios)
+    let text = tables.map(|(head, table)| format!("{head}:\n\n{}\n", piped(&table)));
+    text.collect::<String>() + &story(question, ratios)
 }
 
 /// Every run as a line, for a spreadsheet.
@@ -138,8 +138,8 @@ mod tests {
             mib_seconds_at_equal_slow_share,
             ..Ratio::default()
         };
-        let told = story(Question::Scaling, &[ratio(3e-6, None), ratio(1e-5, Some(0.7))]);
-        assert!(told.contains("0.700 to 0.700") && told.contains("at 3e-6 none"), "{told}");
+        let text = story(Question::Scaling, &[ratio(3e-6, None), ratio(1e-5, Some(0.7))]);
+        assert!(text.contains("0.700 to 0.700") && text.contains("at 3e-6 none"), "{text}");
         let never = story(Question::Scaling, &[ratio(3e-6, None)]);
         assert_eq!(never, "ours has a lower slow share than the incumbents ever get.");
     }

@@ -4,7 +4,7 @@ use super::ratios::Ratio;
 use super::tables::Setting;
 use super::{FrontierPoint, FrontierResult, Question};
 
-/// One column of the table of settings: its head, its value, and how many decimals are told.
+/// One column of the table of settings: its head, its value, and how many decimals are printed.
 pub(super) struct SettingColumn {
     pub(super) head: &'static str,
     pub(super) of: fn(&Setting<'_>, &FrontierResult) -> f64,

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use windfall_core::statistics::Interval;
 use windfall_core::{Duration, Seed};
 use windfall_scenario::settings::Scenario;
 use windfall_trace::{
@@ -29,7 +30,7 @@ pub enum World {
 /// Limits that keep one function from deciding a whole run.
 const CAPS: Caps = Caps { busy: 4.0, busy_in_a_minute: 8.0, calls_per_second: Some(5.0) };
 /// Busy functions are the point of the dense world: between so many calls of each run at once.
-const DENSE_CALLS: (f64, f64) = (1.5, 18.0);
+const DENSE_CALLS: Interval = Interval { low: 1.5, high: 18.0 };
 const DAY_MINUTES: u32 = 1440;
 
 impl World {

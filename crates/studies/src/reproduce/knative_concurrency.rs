@@ -175,7 +175,7 @@ fn best_section(result: &Reproduction) -> Section {
             },
         ]);
     }
-    let lead = "Best is the highest throughput; limits within 1 % of it are told apart by mean latency. Numbers of \
+    let lead = "Best is the highest throughput; mean latency decides between limits within 1 % of it. Numbers of \
                 workloads are the paper's, their knobs are chosen. Marked cells lose more than 5 % of the \
                 throughput, or more than 1 % of the requests.";
     Section::new("Best limits, and the default of 100", lead).with(Block::Table(table))

@@ -120,7 +120,7 @@ fn standings(result: &Contest) -> Section {
     Section::new(
         "Test part",
         "Mean over twenty episodes of each seed, deviation over seeds; the same episodes for everyone. Policies \
-         take one published move per tick, as the learner does; `-free` gets what it wishes at once. The oracle \
+         take one published move per tick, as the learner does; `-free` takes effect immediately. The oracle \
          knows the load that comes and plans one tick at a time: it is no bound.",
     )
     .with(Block::Table(table))

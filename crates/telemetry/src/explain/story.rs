@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use windfall_core::{
-    Amendment, CallEnd, CallRecord, DecidedBy, Duration, Outcome, Receipt, Setting, Settled,
+    Amendment, CallEnd, CallRecord, DecidedBy, Duration, Outcome, PlainSize, Receipt, Setting,
+    Settled,
 };
 
 use crate::comparison::number::{plural, short};
-use crate::journal::tick::WishedTarget;
+use crate::journal::tick::JournalTarget;
 use crate::journal::{Entry, FunctionNames, TickEntry};
 use crate::metrics::VIOLATION_FACTOR;
 
@@ -45,7 +46,7 @@ pub(super) fn tick_story(number: u64, tick: &TickEntry, names: &FunctionNames) -
         tick.decision.reason
     );
     for target in &tick.decision.targets {
-        tell!(text, "         function {}: {}", names.show(target.function), wished(target));
+        tell!(text, "         function {}: {}", names.show(target.function), proposed(target));
     }
     push_amendments(&mut text, &tick.plan.amendments, names);
     for target in &tick.plan.targets {
@@ -86,7 +87,7 @@ fn push_settled(text: &mut String, settled: &[Settled], names: &FunctionNames) {
     }
 }
 
-fn wished(target: &WishedTarget) -> String {
+fn proposed(target: &JournalTarget) -> String {
     let mut parts = Vec::new();
     let number = |setting: Setting<Option<f64>>| {
         setting.value().map(|value| value.map_or("not a number".to_owned(), short))
@@ -137,7 +138,7 @@ pub(super) fn call_story(call: &CallRecord, names: &FunctionNames) -> String {
         DecidedBy::Policy => String::new(),
         DecidedBy::Fallback(problem) => format!(", by the fallback because {problem}"),
     };
-    let (cores, mib) = call.wanted;
+    let PlainSize { cores, mib } = call.wanted;
     tell!(
         text,
         "wanted   {} cores / {} MiB where the user reserves {}{by}",
@@ -174,9 +175,10 @@ fn push_outcome(text: &mut String, call: &CallRecord) {
         CallEnd::Rejected => "turned away",
     };
     let latency: Duration = call.ended_at.since(call.arrived_at);
-    tell!(text, "ended    {ended} after {latency}, slowdown {}", short(call.slowdown()));
-    if call.end == CallEnd::Completed {
-        let relative = call.relative_run();
+    let slowdown = call.slowdown().map_or("unknown".to_owned(), short);
+    tell!(text, "ended    {ended} after {latency}, slowdown {slowdown}");
+    let compared = call.baseline.zip(call.relative_run());
+    if let Some((baseline, relative)) = compared.filter(|_| call.end == CallEnd::Completed) {
         let verdict = match () {
             () if relative > VIOLATION_FACTOR && call.is_harvested() => {
                 "a violation, and it was harvested"
@@ -189,8 +191,10 @@ fn push_outcome(text: &mut String, call: &CallRecord) {
             text,
             "ran      {} against {} at the user's size, {relative:.3} times: {verdict}",
             call.run,
-            call.baseline
+            baseline
         );
+    } else if call.end == CallEnd::Completed {
+        tell!(text, "ran      {}; nobody knows how long at the user's size", call.run);
     }
     tell!(
         text,

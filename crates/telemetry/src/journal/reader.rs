@@ -264,7 +264,7 @@ fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8], line: u64) -> Result<T, Journa
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use windfall_core::{TelemetrySink, TickRecord};
+    use windfall_core::{PlainSize, TelemetrySink, TickRecord};
 
     use super::super::{JournalKinds, JournalWriter};
     use super::*;
@@ -276,7 +276,7 @@ mod tests {
         let mut writer = JournalWriter::new(Vec::new(), &manifest, JournalKinds::ALL);
         writer.tick(&TickRecord::default());
         let mut first = call(0, 1.0);
-        first.wanted = (f64::NAN, 512.0);
+        first.wanted = PlainSize { cores: f64::NAN, mib: 512.0 };
         first.amendments.push(amendment("margin"));
         writer.call(&first);
         writer.call(&call(1, 2.0));
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(entries.len(), 5);
         assert_eq!(entries[2], Entry::Call(Box::new(call(1, 2.0))));
         let Entry::Call(odd) = &entries[1] else { panic!("{:?}", entries[1]) };
-        assert!(odd.wanted.0.is_nan() && odd.wanted.1 == 512.0);
+        assert!(odd.wanted.cores.is_nan() && odd.wanted.mib == 512.0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct TickEntry {
     /// What was seen.
     pub observation: Observation,
     /// What was wanted.
-    pub decision: Wish,
+    pub decision: JournalDecision,
     /// By whom.
     pub decided_by: DecidedBy,
     /// What was allowed.
@@ -22,7 +22,7 @@ pub struct TickEntry {
     /// What the platform accepted and refused.
     pub receipt: Receipt,
     /// What a second policy would have wanted.
-    pub shadow: Option<Wish>,
+    pub shadow: Option<JournalDecision>,
     /// Why there was no observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -30,16 +30,16 @@ pub struct TickEntry {
 
 /// What a policy wanted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Wish {
+pub struct JournalDecision {
     /// Per function.
-    pub targets: Vec<WishedTarget>,
+    pub targets: Vec<JournalTarget>,
     /// In one sentence.
     pub reason: String,
 }
 
 /// What a policy wanted for one function. A number that is missing was not a number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WishedTarget {
+pub struct JournalTarget {
     /// Which function.
     pub function: FunctionId,
     /// Instances.

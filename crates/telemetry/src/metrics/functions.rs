@@ -57,7 +57,7 @@ impl Sum {
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     calls: u64,
-    completed: u64,
+    compared: u64,
     violations: u64,
     slowest: f64,
     cpu_granted: Sum,
@@ -65,6 +65,15 @@ struct Account {
     cpu_used: Sum,
     /// Where its slowdowns begin in the list of all, plus one; 0 before the first.
     slowdowns: u32,
+}
+
+/// A completed call beside the same call at the user's size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compared {
+    /// Time from arrival to end over the run time at the user's size.
+    pub(crate) slowdown: f64,
+    /// Whether it ran more than 5 % longer.
+    pub(crate) violated: bool,
 }
 
 /// The 99th percentile of `counts`, which hold `completed` slowdowns of which `slowest` is the greatest.
@@ -116,18 +125,18 @@ impl FunctionTable {
         index
     }
 
-    /// Counts a call that ended, and its slowdown and whether it broke the promise if it was answered.
+    /// Counts a call that ended, and how it compares with the user's size if it was answered and that is known.
     #[inline]
-    pub(crate) fn count(&mut self, call: &CallRecord, answered: Option<(f64, bool)>) {
+    pub(crate) fn count(&mut self, call: &CallRecord, compared: Option<Compared>) {
         let place = self.place(call.function);
         let account = &mut self.accounts[place];
         account.calls += 1;
         account.cpu_granted.add(call.cpu_granted);
         account.cpu_held_back.add(call.cpu_held_back);
         account.cpu_used.add(call.cpu_used);
-        let Some((slowdown, is_violation)) = answered else { return };
-        account.completed += 1;
-        account.violations += u64::from(is_violation);
+        let Some(Compared { slowdown, violated }) = compared else { return };
+        account.compared += 1;
+        account.violations += u64::from(violated);
         account.slowest = if slowdown > account.slowest { slowdown } else { account.slowest };
         if account.slowdowns == 0 {
             // At most 2^16 functions of 2^8 counters each.
@@ -158,7 +167,7 @@ impl FunctionTable {
 
     fn p99_of(&self, account: &Account) -> f64 {
         let Some(from) = (account.slowdowns as usize).checked_sub(1) else { return 0.0 };
-        p99(&self.slowdowns[from..from + BUCKETS], account.completed, account.slowest)
+        p99(&self.slowdowns[from..from + BUCKETS], account.compared, account.slowest)
     }
 
     pub(crate) fn rows(&self, names: &[String]) -> Vec<FunctionRow> {
@@ -194,7 +203,7 @@ mod tests {
     fn table(slowdowns: &[f64]) -> FunctionTable {
         let mut table = FunctionTable::default();
         for &slowdown in slowdowns {
-            table.count(&call(0, 1.0), Some((slowdown, slowdown > 1.05)));
+            table.count(&call(0, 1.0), Some(Compared { slowdown, violated: slowdown > 1.05 }));
         }
         table
     }

@@ -120,7 +120,7 @@ fn loss(comparison: &Comparison, ours: &Aggregate, key: &str) -> Option<String> 
     let (name, theirs) = *better.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     let shown = |value| match metric.unit {
         "1" if key.ends_with("_share") => percent(value) + " %",
-        // Three digits hide a difference of a thousandth, and here that is what is told.
+        // Three digits hide a difference of a thousandth, and here that difference matters.
         "1" if key == "rfet_mean" => format!("{value:.4}"),
         _ => short(value),
     };
@@ -152,9 +152,9 @@ fn is_clear(ours: &Aggregate, comparison: &Comparison, rival: &str, key: &str) -
 
 /// One sentence for the paragraph at the top; the numbers are below.
 fn losses(verdicts: &BTreeMap<String, Verdict>) -> String {
-    let told =
+    let lost =
         |verdict: &Verdict| verdict.losses.iter().filter_map(|one| one.split_once(": ")).count();
-    let count: usize = verdicts.values().map(told).sum();
+    let count: usize = verdicts.values().map(lost).sum();
     match count {
         0 => "No other policy but the oracle is better in any judged column.".to_owned(),
         1 => "It loses in one column, listed below.".to_owned(),
@@ -233,8 +233,8 @@ mod tests {
         let rows = vec![row("fixed", 0.8, 9.0, 100.0), harmful, row("fair", 0.8, 3.0, 50.0)];
         let comparison = Comparison::new(rows, "fixed");
         assert_eq!(best_policy(&comparison), Some("fair"));
-        let told = story(&comparison);
-        assert!(told.contains("of the policies under test that slow at most 1 %"), "{told}");
+        let text = story(&comparison);
+        assert!(text.contains("of the policies under test that slow at most 1 %"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the data sets say, value by value, and what is committed.
+//! Fitted values from the data sets, next to the committed ones.
 
 mod arrivals;
 mod profiles;
@@ -10,10 +10,10 @@ use std::path::Path;
 
 /// One number, or list of numbers, computed from the data.
 pub(crate) struct Fit {
-    /// Where the committed value lies: `file.table.key`, members of lists by their name. Empty if the
-    /// value stands for itself and only informs a chosen one.
+    /// Path of the committed value: `file.table.key`, members of lists by their name. Empty if the value is not
+    /// committed and only informs a chosen one.
     pub(crate) key: String,
-    /// What the data says.
+    /// Value computed from the data.
     pub(crate) fitted: Vec<f64>,
     /// How it was computed.
     pub(crate) note: String,
@@ -57,7 +57,7 @@ impl Fit {
         }
     }
 
-    /// Whether the committed value is the fitted one, to the three decimals that are written.
+    /// Whether the committed value equals the fitted one to three decimals.
     pub(crate) fn agrees(&self) -> bool {
         const TOLERANCE: f64 = 0.000_51;
         let Some(committed) = self.committed() else { return self.key.is_empty() };
@@ -65,7 +65,7 @@ impl Fit {
             && self.fitted.iter().zip(committed).all(|(a, b)| (a - b).abs() <= TOLERANCE)
     }
 
-    /// For the eye.
+    /// Formats the fit for the terminal.
     pub(crate) fn text(&self) -> String {
         let fitted = numbers(&self.fitted);
         match self.committed() {
@@ -81,7 +81,7 @@ impl Fit {
         }
     }
 
-    /// For the parameter file.
+    /// Formats the fit for the parameter file.
     pub(crate) fn toml(&self) -> String {
         let name = self.key.rsplit('.').next().unwrap_or_default();
         match self.fitted.as_slice() {
@@ -102,7 +102,7 @@ fn numbers(values: &[f64]) -> String {
     values.iter().map(|&value| number(value)).collect::<Vec<_>>().join(", ")
 }
 
-/// Everything that is fitted.
+/// Computes all fits.
 pub(crate) fn all(data: &Path) -> Result<Vec<Fit>, String> {
     let mut fits = arrivals::fit(data)?;
     fits.extend(arrivals::fit_hours(data)?);

@@ -1,13 +1,13 @@
-//! Fits the numbers in `params/` to the public data sets and prints each beside the committed one:
+//! Fits the parameters in `params/` to the public data sets and prints each next to the committed one:
 //! `cargo run --release -p windfall-trace --example fit_parameters [--toml]`.
 //!
-//! The data lies where `WINDFALL_DATA` says, by default in `../shared/data` beside the repository; the
-//! reference page on traces tells where to get it. With `--toml` the lines come ready for the files.
+//! The data is read from `WINDFALL_DATA`, by default `../shared/data` next to the repository; the reference page on
+//! traces lists the sources. With `--toml` the output can be pasted into the parameter files.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "an example is told where data lies and tells what it found"
+    reason = "an example reads its data path and prints its results"
 )]
 
 mod fits;
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_committed_numbers_are_the_fitted_ones() {
+    fn the_committed_parameters_are_the_fitted_ones() {
         let data = data();
         if !data.exists() {
             return eprintln!("skipped: {} is not there; set WINDFALL_DATA", data.display());

@@ -1,15 +1,15 @@
-//! One arrival as bytes, and what an arrival must keep to.
+//! Encoding of one arrival, and checks of its demand.
 
 use windfall_core::{Arrival, CallDemand, Duration, FunctionId, Mebibytes, MilliCpu, Timestamp};
 
-/// Most cycles of a call: its segments are counted in eight bits.
+/// Maximum number of cycles of a call: its segments are counted in eight bits.
 const MAX_CYCLES: u8 = 127;
-/// Most work and longest waiting, so that a run time on one millicore can be added up in 64 bits.
+/// Maximum work and waiting time, so that the run time on one millicore fits into 64 bits.
 const MAX_WORK: u64 = 1 << 62;
-/// Largest memory peak: 16 TiB.
+/// Maximum memory peak: 16 TiB.
 const MAX_MEMORY: Mebibytes = Mebibytes::new(1 << 24);
 
-/// What is wrong with a demand, if anything is.
+/// Returns what is wrong with a demand, if anything.
 pub(super) fn fault_of(demand: &CallDemand) -> Option<&'static str> {
     let CallDemand { work, fixed, parallelism, memory_base, memory_peak, rise, .. } = demand;
     if !(1..=MAX_CYCLES).contains(&demand.cycles) {
@@ -19,7 +19,7 @@ pub(super) fn fault_of(demand: &CallDemand) -> Option<&'static str> {
         return Some("must be able to use at least one millicore");
     }
     if *work > MAX_WORK || fixed.as_nanos() > MAX_WORK {
-        return Some("has more work or waits longer than any call can");
+        return Some("must have at most 2^62 millicore-nanoseconds of work and 2^62 ns of waiting");
     }
     if memory_base > memory_peak || *memory_peak > MAX_MEMORY {
         return Some("must start with no more memory than its peak, which is at most 16 TiB");
@@ -46,7 +46,7 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
     for place in 0..10 {
         let (&byte, rest) = bytes.split_first()?;
         *bytes = rest;
-        // The tenth byte has room for one bit only.
+        // Only one bit of the tenth byte is used.
         if place == 9 && byte > 1 {
             return None;
         }
@@ -88,7 +88,7 @@ pub(super) fn encode(bytes: &mut Vec<u8>, arrival: &Arrival, last: Timestamp) {
     }
 }
 
-/// Takes an arrival off the front; nothing if the bytes are none.
+/// Decodes an arrival from the front of `bytes`; `None` if they are invalid.
 pub(super) fn decode(bytes: &mut &[u8], last: Timestamp) -> Option<Arrival> {
     let small = |bytes: &mut &[u8]| u32::try_from(take(bytes)?).ok();
     let at = Timestamp::from_nanos(last.as_nanos().checked_add(take(bytes)?)?);

@@ -10,7 +10,7 @@ use super::Reader;
 use crate::error::TraceError;
 use crate::options::ReadOptions;
 
-/// Files up to this size are held in memory, where nobody can change them.
+/// Files up to this size are kept in memory, where they cannot change.
 const HELD_BYTES: u64 = 64 << 20;
 const MINUTE_NS: u64 = 60_000_000_000;
 
@@ -19,27 +19,27 @@ impl<R: Read + Seek + Send> Bytes for R {}
 
 /// A native trace as a workload. The whole file is checked when it is opened.
 ///
-/// A file of up to 64 MiB is then held in memory. A larger one stays open and is read again and again
-/// from the same handle, so that moving or replacing it does no harm; should somebody write into it
-/// meanwhile, a checksum tells, arrivals end there, and [`NativeWorkload::failure`] says why.
+/// A file of up to 64 MiB is then kept in memory. A larger one stays open and is reread from the same handle, so
+/// that moving or replacing it has no effect. If it is modified while open, a checksum detects it, arrivals end
+/// there, and [`NativeWorkload::failure`] returns the reason.
 pub struct NativeWorkload {
     reader: Reader<Box<dyn Bytes>>,
     /// Functions that are kept.
     functions: Vec<FunctionProfile>,
-    /// New place of every function in the file.
+    /// New index of every function in the file.
     places: Vec<Option<FunctionId>>,
-    /// Beginning and end of the window.
+    /// Start and end of the window.
     window: (Timestamp, Timestamp),
     failure: Option<TraceError>,
 }
 
 impl NativeWorkload {
-    /// Checks the whole file once, then stands at its beginning.
+    /// Opens a file, checks all of it and rewinds to its start.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         Self::open_with(path, &ReadOptions::default())
     }
 
-    /// The same with a window and a choice of functions.
+    /// Like [`Self::open`], with a window and a selection of functions.
     pub(crate) fn open_with(path: &Path, options: &ReadOptions) -> Result<Self, TraceError> {
         let name = path.display().to_string();
         let unreadable = |source| TraceError::Unreadable { file: name.as_str().into(), source };
@@ -98,7 +98,7 @@ impl NativeWorkload {
             if arrival.at < start {
                 continue;
             }
-            // The end of a window belongs to what follows, the horizon of the trace to the trace.
+            // A window excludes its end, unless that is the horizon of the trace.
             if arrival.at > end || (arrival.at == end && end < self.reader.horizon()) {
                 return Ok(None);
             }
@@ -130,7 +130,7 @@ impl Workload for NativeWorkload {
         })
     }
 
-    /// Starts over; everything in the file is fixed, so the seed changes nothing.
+    /// Restarts; the file contains no random parts, so the seed has no effect.
     fn restart(&mut self, _seed: Seed) {
         self.failure = self.reader.rewind().err();
     }
@@ -151,7 +151,7 @@ mod tests {
         let settings = AzureLikeSettings { functions: 5, ..AzureLikeSettings::default() };
         let mut generated = Source::AzureLike(settings).open(Seed::new(1)).unwrap();
         let total = native::write_file(&path, &mut *generated).unwrap();
-        // Straight from the file, as a file too large to be held would be.
+        // Directly from the file, as for a file that is too large for memory.
         let file = File::open(&path).unwrap();
         let reader = Reader::new(Box::new(file) as Box<dyn Bytes>, "t.wf").unwrap();
         let options = ReadOptions::default();
@@ -169,6 +169,6 @@ mod tests {
         workload.restart(Seed::new(1));
         assert!(count(&mut workload) < total);
         let failure = workload.failure().unwrap().to_string();
-        assert!(failure.starts_with("t.wf: cut short"), "{failure}");
+        assert!(failure.starts_with("t.wf: truncated"), "{failure}");
     }
 }

@@ -1,4 +1,4 @@
-//! Generated workloads: repeatable, of the size they promise, and like the trace they imitate.
+//! Generated workloads: reproducible, of the requested size, and similar to the real trace.
 
 use windfall_core::{Duration, Seed, Trigger, Workload};
 use windfall_trace::{AzureLikeSettings, ReadOptions, Source, TraceSummary, summarise};
@@ -17,7 +17,7 @@ fn a_generated_workload_repeats_and_another_seed_differs() {
 }
 
 #[test]
-fn the_default_hour_has_the_size_and_skew_it_promises() {
+fn the_default_hour_has_the_documented_size_and_skew() {
     for seed in 1..6 {
         let source = Source::AzureLike(AzureLikeSettings::default());
         let mut workload = source.open(Seed::new(seed)).unwrap();
@@ -32,7 +32,7 @@ fn the_default_hour_has_the_size_and_skew_it_promises() {
 }
 
 #[test]
-fn few_calls_an_hour_are_few_calls_an_hour() {
+fn low_rates_are_reached_too() {
     for (calls_per_hour, hours) in [(20.0, 24), (1e3, 8), (2e4, 8)] {
         let settings = AzureLikeSettings {
             calls_per_hour,
@@ -43,11 +43,11 @@ fn few_calls_an_hour_are_few_calls_an_hour() {
         let mut workload = Source::AzureLike(settings).open(Seed::new(1)).unwrap();
         let calls = all(&mut *workload).len() as f64 / hours as f64;
         let ratio = calls / calls_per_hour;
-        assert!((0.6..1.5).contains(&ratio), "asked for {calls_per_hour}, got {calls} an hour");
+        assert!((0.6..1.5).contains(&ratio), "requested {calls_per_hour}, got {calls} per hour");
     }
 }
 
-/// Quantiles over functions of ln(mean run time in ms); functions without a call left out.
+/// Quantiles over functions of ln(mean run time in ms); functions without calls are left out.
 fn run_quantiles(workload: &mut dyn Workload) -> [f64; 5] {
     let sizes: Vec<_> = workload.functions().iter().map(|f| f.reservation.cpu).collect();
     let mut runs = vec![(0.0, 0.0); sizes.len()];
@@ -75,7 +75,7 @@ fn popularity(summary: &TraceSummary) -> [f64; 3] {
 #[test]
 fn generated_functions_resemble_the_real_ones() {
     let Some(path) = data("azure2019-joint-500fn-8h") else { return };
-    // One function makes 63 % of the real calls; the generator caps such a one, so it is left out.
+    // One function makes 63 % of the real calls; the generator caps such functions, so it is left out.
     let options = ReadOptions { without_busiest: true, ..ReadOptions::default() };
     let mut real = file(path, options).open(Seed::new(1)).unwrap();
     let runs = run_quantiles(&mut *real);
@@ -123,7 +123,7 @@ fn a_workload_can_be_generated_without_functions_that_sleep() {
         duration: Duration::from_mins(2),
         ..AzureLikeSettings::default()
     };
-    let awake = AzureLikeSettings { without_sleepers: true, ..settings.clone() };
+    let awake = AzureLikeSettings { without_sleepers: true, ..settings };
     let open = |settings: &AzureLikeSettings, seed: u64| {
         Source::AzureLike(settings.clone()).open(Seed::new(seed)).unwrap()
     };

@@ -1,4 +1,4 @@
-//! Reading, refusing, repeating, resembling: the crate seen from outside.
+//! Integration tests: valid input, rejected input, reproducibility, and similarity to real traces.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 mod generated;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use windfall_core::{Arrival, Trigger, Workload};
 use windfall_trace::{ReadOptions, Source};
 
-#[expect(clippy::disallowed_methods, reason = "a test may be told where the data lies")]
+#[expect(clippy::disallowed_methods, reason = "the location of the data sets can be overridden")]
 fn data(set: &str) -> Option<PathBuf> {
     let root = std::env::var("WINDFALL_DATA").map_or_else(
         |_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),

@@ -1,4 +1,4 @@
-//! Windfall's own format: exact, ordered, and refused when anything is off.
+//! Windfall's own format: round trips are exact, and invalid files are rejected.
 
 use proptest::prelude::*;
 use windfall_core::{
@@ -69,13 +69,13 @@ proptest! {
     }
 
     #[test]
-    fn a_torn_or_bent_native_trace_is_refused(numbers in prop::collection::vec(any::<u64>(), 1..50), place: prop::sample::Index, bit in 0u8..8) {
+    fn a_truncated_or_corrupt_native_trace_is_rejected(numbers in prop::collection::vec(any::<u64>(), 1..50), place: prop::sample::Index, bit in 0u8..8) {
         let gaps: Vec<_> = numbers.iter().map(|&number| (number >> 30, number, None)).collect();
         let (_, mut bytes) = written(&gaps);
         let place = place.index(bytes.len());
         prop_assert!(read(&bytes[..place]).is_err(), "cut at {}", place);
         bytes[place] ^= 1 << bit;
-        prop_assert!(read(&bytes).is_err(), "bent at {}", place);
+        prop_assert!(read(&bytes).is_err(), "corrupted at {}", place);
     }
 }
 
@@ -95,14 +95,14 @@ fn demand() -> CallDemand {
 }
 
 #[test]
-fn demands_that_no_call_can_have_are_refused() {
+fn invalid_demands_are_rejected() {
     let usual = demand;
     let cases = [
         (CallDemand { cycles: 0, ..usual() }, "1 to 127 cycles"),
         (CallDemand { cycles: 128, ..usual() }, "1 to 127 cycles"),
         (CallDemand { parallelism: MilliCpu::ZERO, ..usual() }, "at least one millicore"),
-        (CallDemand { work: u64::MAX, ..usual() }, "more work or waits longer"),
-        (CallDemand { fixed: Duration::MAX, ..usual() }, "more work or waits longer"),
+        (CallDemand { work: u64::MAX, ..usual() }, "millicore-nanoseconds of work"),
+        (CallDemand { fixed: Duration::MAX, ..usual() }, "millicore-nanoseconds of work"),
         (
             CallDemand { memory_base: Mebibytes::new(301), ..usual() },
             "no more memory than its peak",
@@ -121,7 +121,7 @@ fn demands_that_no_call_can_have_are_refused() {
     }
 }
 
-/// A trace with one arrival whose bytes (after time and function) are as given, checksums right.
+/// A trace with one arrival that consists of these bytes, with valid checksums.
 fn crafted(arrival: &[u8]) -> Vec<u8> {
     let writer =
         native::Writer::new(Vec::new(), &[profile()], Timestamp::from_nanos(1000)).unwrap();
@@ -138,7 +138,7 @@ fn crafted(arrival: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_made_by_others_is_checked_like_our_own() {
+fn a_crafted_file_is_checked_like_a_written_one() {
     // Time, function, work, fixed, parallelism, base, peak, rise, cycles and flags, shape.
     assert_eq!(read(&crafted(&[5, 0, 9, 1, 2, 3, 4, 1, 4, 0])).unwrap().len(), 1);
     for (bytes, fault) in [
@@ -160,12 +160,12 @@ fn a_file_made_by_others_is_checked_like_our_own() {
 }
 
 #[test]
-fn functions_that_repeat_or_reserve_nothing_are_refused() {
+fn duplicate_functions_and_empty_reservations_are_rejected() {
     let new = |functions: &[FunctionProfile]| {
         refused(native::Writer::new(Vec::new(), functions, Timestamp::MAX))
     };
     assert!(new(&[]).contains("names no function"));
-    assert!(new(&[profile(), profile()]).contains("function `f` appears for the second time"));
+    assert!(new(&[profile(), profile()]).contains("function `f` appears twice"));
     let idle = FunctionProfile { reservation: Allocation::new(0, 1), ..profile() };
     assert!(new(&[idle]).contains("function `f` reserves nothing"));
     let mut wild = profile();
@@ -174,7 +174,7 @@ fn functions_that_repeat_or_reserve_nothing_are_refused() {
 }
 
 #[test]
-fn arrivals_are_written_in_order_only() {
+fn arrivals_must_be_written_in_order() {
     let horizon = Timestamp::from_nanos(10);
     let mut writer = native::Writer::new(Vec::new(), &[profile()], horizon).unwrap();
     let at =
@@ -186,7 +186,7 @@ fn arrivals_are_written_in_order_only() {
 }
 
 #[test]
-fn a_written_workload_reads_back_whole_or_in_part() {
+fn a_written_workload_can_be_read_in_full_or_in_part() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("own.wf");
     let settings = AzureLikeSettings { functions: 20, calls_per_hour: 5e3, ..Default::default() };

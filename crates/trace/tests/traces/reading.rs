@@ -1,12 +1,13 @@
-//! Published formats, read whole.
+//! Reading of published formats.
 
+use windfall_core::statistics::Interval;
 use windfall_core::{Arrival, MilliCpu, Seed, Timestamp, Trigger};
 use windfall_trace::{Caps, Fold, FoldBy, Needs, Placement, ReadOptions};
 
 use crate::{all, data, file, functions_of, small_trace};
 
 #[test]
-fn the_500_functions_are_read_whole_and_in_order() {
+fn the_500_functions_are_read_completely_and_in_order() {
     let Some(path) = data("azure2019-joint-500fn-8h") else { return };
     let mut workload = file(path, ReadOptions::default()).open(Seed::new(1)).unwrap();
     assert_eq!(workload.functions().len(), 500);
@@ -35,7 +36,7 @@ fn the_500_functions_are_read_whole_and_in_order() {
 }
 
 #[test]
-fn the_1000_functions_are_read_whole() {
+fn the_1000_functions_are_read_completely() {
     let Some(path) = data("azure2019-joint-1000fn-60min") else { return };
     let mut workload = file(path, ReadOptions::default()).open(Seed::new(1)).unwrap();
     let counts = [
@@ -108,7 +109,7 @@ fn a_subset_keeps_the_draws_of_its_functions() {
 }
 
 #[test]
-fn two_halves_make_a_whole_and_share_no_application() {
+fn the_two_halves_are_complementary_and_share_no_application() {
     let directory = small_trace();
     let open = |fold| {
         let fold_by = FoldBy::Application;
@@ -125,7 +126,7 @@ fn two_halves_make_a_whole_and_share_no_application() {
 }
 
 #[test]
-fn calls_that_need_time_only_take_their_time_at_any_size() {
+fn with_times_only_the_run_time_does_not_depend_on_the_size() {
     let directory = small_trace();
     let open = |needs| {
         let options = ReadOptions { needs, ..ReadOptions::default() };
@@ -142,7 +143,7 @@ fn calls_that_need_time_only_take_their_time_at_any_size() {
 }
 
 #[test]
-fn caps_thin_the_tables_of_huawei_too() {
+fn caps_apply_to_huawei_tables_too() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("h.csv");
     let table = "date,1---2---pool-300-128\n2016-07-01 00:00:00,60000\n2016-07-01 00:05:00,60000\n";
@@ -160,7 +161,7 @@ fn caps_thin_the_tables_of_huawei_too() {
     assert!((800..15_000).contains(&capped), "{capped}");
 }
 
-/// A table of one function with 6,000 requests in each of so many bins of five minutes.
+/// A table of one function with 6,000 requests in each of `bins` bins of five minutes.
 fn steady_requests(bins: u32) -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("h.csv");
@@ -172,10 +173,13 @@ fn steady_requests(bins: u32) -> (tempfile::TempDir, std::path::PathBuf) {
 }
 
 #[test]
-fn a_function_of_huawei_can_be_given_so_many_calls_at_once() {
+fn the_concurrent_calls_of_a_huawei_function_can_be_set() {
     let (_directory, path) = steady_requests(12);
     for seed in 1..6 {
-        let options = ReadOptions { calls_at_once: Some((4.0, 8.0)), ..ReadOptions::default() };
+        let options = ReadOptions {
+            calls_at_once: Some(Interval { low: 4.0, high: 8.0 }),
+            ..ReadOptions::default()
+        };
         let mut workload = file(path.clone(), options).open(Seed::new(seed)).unwrap();
         let size = workload.functions()[0].reservation.cpu;
         let calls = all(&mut *workload);
@@ -185,7 +189,7 @@ fn a_function_of_huawei_can_be_given_so_many_calls_at_once() {
 }
 
 #[test]
-fn gusts_move_the_rate_of_a_minute_and_keep_that_of_an_hour() {
+fn gusts_change_the_rate_of_a_minute_and_keep_that_of_an_hour() {
     let (_directory, path) = steady_requests(48);
     let minutes = |placement| {
         let options = ReadOptions { huawei_scale: 1.0, placement, ..ReadOptions::default() };

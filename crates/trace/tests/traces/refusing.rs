@@ -1,4 +1,4 @@
-//! Bad input is refused with the file, the place and what is allowed.
+//! Invalid input is rejected with the file, the place and what is allowed.
 
 use std::fs;
 use std::io::Write;
@@ -6,6 +6,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use windfall_core::Seed;
+use windfall_core::statistics::Interval;
 use windfall_trace::{
     AzureLikeSettings, Caps, Placement, ReadOptions, Source, TraceError, azure_2019, azure_2021,
     huawei, native,
@@ -14,15 +15,15 @@ use windfall_trace::{
 use crate::{DURATIONS, INVOCATIONS, MEMORY, file, small_trace};
 
 pub(crate) fn refused<T>(result: Result<T, TraceError>) -> String {
-    let error = result.err().expect("bad input is refused");
+    let error = result.err().expect("invalid input is rejected");
     error.to_string()
 }
 
 #[test]
-fn bad_tables_are_refused_by_place_and_value() {
+fn invalid_tables_are_rejected_with_place_and_value() {
     let invocations = |text: &str| refused(azure_2019::read_invocations(text.as_bytes(), "i.csv"));
-    assert_eq!(invocations(""), "i.csv: holds no rows");
-    assert_eq!(invocations("HashFunction,Trigger,1\n"), "i.csv: holds no rows");
+    assert_eq!(invocations(""), "i.csv: has no rows");
+    assert_eq!(invocations("HashFunction,Trigger,1\n"), "i.csv: has no rows");
     assert_eq!(
         invocations("HashFunction,1\nf,2\n"),
         "i.csv: column `Trigger` is missing; the header begins `HashFunction,1`"
@@ -37,7 +38,7 @@ fn bad_tables_are_refused_by_place_and_value() {
     }
     assert_eq!(
         invocations("HashFunction,Trigger,1\nf,http,1\nf,http,1\n"),
-        "i.csv line 3: function `f` appears for the second time"
+        "i.csv line 3: function `f` appears twice"
     );
     assert_eq!(
         invocations("HashFunction,Trigger,1,2\nf,http,1\n"),
@@ -63,7 +64,7 @@ fn bad_tables_are_refused_by_place_and_value() {
 }
 
 #[test]
-fn missing_functions_are_refused() {
+fn missing_functions_are_rejected() {
     let directory = small_trace();
     let durations = directory.path().join("function_durations_percentiles.anon.d01.csv");
     fs::write(&durations, DURATIONS.replace("o,b,h,", "o,b,other,")).unwrap();
@@ -74,7 +75,7 @@ fn missing_functions_are_refused() {
 }
 
 #[test]
-fn every_required_column_is_asked_for_by_name() {
+fn errors_name_the_missing_column() {
     let missing = |error: String, file: &str, column: &str| {
         let expected = format!("{file}: column `{column}` is missing; the header begins `");
         assert!(error.starts_with(&expected), "{error}");
@@ -95,17 +96,17 @@ fn every_required_column_is_asked_for_by_name() {
 }
 
 #[test]
-fn rows_that_repeat_or_say_nothing_are_refused() {
+fn duplicate_rows_and_empty_tables_are_rejected() {
     let last = "o,b,90,91,95,100,105,110,120,150\n";
     let memory = format!("{MEMORY}{last}");
     assert_eq!(
         refused(azure_2019::read_memory(memory.as_bytes(), "m")),
-        "m line 4: function `b` appears for the second time"
+        "m line 4: function `b` appears twice"
     );
     let requests = "date,1---2---p-300-128,1---2---p-300-128\n2016-07-01 00:05:00,1,2\n";
     assert_eq!(
         refused(huawei::read_requests(requests.as_bytes(), "h")),
-        "h line 1: function `1---2---p-300-128` appears for the second time"
+        "h line 1: function `1---2---p-300-128` appears twice"
     );
     let header = |text: &str| text.lines().next().unwrap().to_owned() + "\n";
     for empty in ["", "\n\n"] {
@@ -113,15 +114,15 @@ fn rows_that_repeat_or_say_nothing_are_refused() {
     }
     assert_eq!(
         refused(azure_2019::read_durations(header(DURATIONS).as_bytes(), "d")),
-        "d: holds no rows"
+        "d: has no rows"
     );
     assert_eq!(
         refused(azure_2021::read_invocations(&b"app,func,end_timestamp,duration\n"[..], "c")),
-        "c: holds no rows"
+        "c: has no rows"
     );
     assert_eq!(
         refused(huawei::read_requests(&b"date,1---2---p-300-128\n"[..], "h")),
-        "h: holds no rows"
+        "h: has no rows"
     );
     for (value, allowed) in [("-1", "1e15"), ("NaN", "1e15"), ("many", "1e15"), ("", "1e15")] {
         let requests = format!("date,1---2---p-300-128\n2016-07-01 00:05:00,{value}\n");
@@ -135,7 +136,7 @@ fn rows_that_repeat_or_say_nothing_are_refused() {
 }
 
 #[test]
-fn a_table_that_is_not_there_is_named() {
+fn errors_name_the_missing_table() {
     for (table, name) in [
         ("duration", "function_durations_percentiles.anon.d01.csv"),
         ("memory", "app_memory_percentiles.anon.d01.csv"),
@@ -156,14 +157,14 @@ fn packed(text: &str) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// A table whose rows after the header are repeated under ever new names.
+/// A table with the same header and 3,000 rows.
 fn long(table: &str, row: impl Fn(usize) -> String) -> String {
     let rows = (0..3000).map(|i| row(i) + "\n");
     table.lines().next().unwrap().to_owned() + "\n" + &rows.collect::<String>()
 }
 
 #[test]
-fn a_torn_archive_is_reported_as_torn_by_every_reader() {
+fn a_truncated_archive_is_reported_as_truncated_by_every_reader() {
     type Read = fn(&[u8]) -> Result<(), TraceError>;
     let readers: [(&str, String, Read); 5] = [
         ("i.gz", long(INVOCATIONS, |i| format!("o,a,f{i},http,{i},0,1")), |bytes| {
@@ -196,19 +197,19 @@ fn a_torn_archive_is_reported_as_torn_by_every_reader() {
             assert!(matches!(error, TraceError::Damaged { .. }), "{name} at {cut}: {error}");
             let text = error.to_string();
             assert!(
-                text.starts_with(&format!("{name}: the compressed data is cut short")),
+                text.starts_with(&format!("{name}: the compressed data is truncated")),
                 "{text}"
             );
-            assert!(error.hint().unwrap().contains("fetch the file again"));
+            assert!(error.hint().unwrap().contains("download the file again"));
         }
         let mut bent = whole.clone();
         bent[whole.len() / 2] ^= 0x10;
-        assert!(read(&bent).is_err(), "{name}: a changed byte goes unnoticed");
+        assert!(read(&bent).is_err(), "{name}: a changed byte is not detected");
     }
 }
 
 #[test]
-fn a_torn_companion_is_not_reported_as_missing() {
+fn a_truncated_companion_is_not_reported_as_missing() {
     let directory = small_trace();
     let durations = directory.path().join("function_durations_percentiles.anon.d01.csv");
     fs::write(&durations, &packed(DURATIONS)[..15]).unwrap();
@@ -223,12 +224,12 @@ fn opened(path: &Path, options: ReadOptions) -> String {
 }
 
 #[test]
-fn an_option_that_would_do_nothing_is_refused() {
+fn an_option_without_effect_is_rejected() {
     let usual = ReadOptions::default;
     let placement = ReadOptions { placement: Placement::Bursty, ..usual() };
     let caps = ReadOptions { caps: Some(Caps::default()), ..usual() };
     let scale = ReadOptions { huawei_scale: 0.5, ..usual() };
-    let at_once = ReadOptions { calls_at_once: Some((1.0, 2.0)), ..usual() };
+    let at_once = ReadOptions { calls_at_once: Some(Interval { low: 1.0, high: 2.0 }), ..usual() };
     let skip = ReadOptions { skip_incomplete: true, ..usual() };
     let directory = tempfile::tempdir().unwrap();
     let calls = directory.path().join("calls.csv");
@@ -246,18 +247,18 @@ fn an_option_that_would_do_nothing_is_refused() {
             (&skip, "skip_incomplete"),
         ] {
             let text = opened(path, options.clone());
-            assert!(text.contains(&format!("the option {name} has no effect here")), "{text}");
+            assert!(text.contains(&format!("option {name} has no effect on this trace")), "{text}");
         }
     }
     let small = small_trace();
-    assert!(opened(small.path(), scale).contains("it works on Huawei's tables"));
+    assert!(opened(small.path(), scale).contains("it applies to Huawei's tables"));
     let requests = directory.path().join("requests.csv");
     fs::write(&requests, "date,1---2---p-300-128\n2016-07-01 00:05:00,1\n").unwrap();
-    assert!(opened(&requests, skip).contains("it works on Azure's three tables of 2019"));
-    let odd = ReadOptions { calls_at_once: Some((3.0, 2.0)), ..usual() };
+    assert!(opened(&requests, skip).contains("it applies to Azure's three tables of 2019"));
+    let odd = ReadOptions { calls_at_once: Some(Interval { low: 3.0, high: 2.0 }), ..usual() };
     assert!(opened(&requests, odd).starts_with("calls_at_once is 3 to 2, allowed is two numbers"));
     let both = ReadOptions { huawei_scale: 0.5, ..at_once };
-    assert!(opened(&requests, both).contains("no huawei_scale beside it"));
+    assert!(opened(&requests, both).contains("without caps and huawei_scale"));
     let late = ReadOptions { window_minutes: Some((3, 9)), ..usual() };
     assert_eq!(
         opened(small.path(), late),

@@ -1,5 +1,5 @@
 use super::*;
-use windfall_core::{Duration, FunctionId, NodeId};
+use windfall_core::{CallCapabilities, Duration, FunctionId, NodeId, Room};
 
 const USER: Allocation = Allocation::new(4000, 512);
 const CEILING: Allocation = Allocation::new(8000, 65_536);
@@ -13,7 +13,8 @@ fn call(id: u64) -> CallView {
         input: None,
         reservation: USER,
         ceiling: CEILING,
-        free_in_cluster: (64.0, 65_536.0),
+        free_in_cluster: Room { cores: 64.0, mib: 65_536.0 },
+        capabilities: CallCapabilities::QUOTA,
         waiting: 0,
         foresight: None,
     }
@@ -48,8 +49,8 @@ fn the_first_call_has_one_candidate_the_users_size() {
     let mut policy = policy();
     let (seen, ..) = policy.candidates(&call(0));
     assert_eq!(seen.count_allowed(), 1);
-    let wish = policy.size(&call(0)).unwrap();
-    assert_eq!((wish.cpu_cores, wish.memory_mib), (4.0, 512.0));
+    let decision = policy.size(&call(0)).unwrap();
+    assert_eq!((decision.cpu_cores, decision.memory_mib), (4.0, 512.0));
 }
 
 #[test]
@@ -64,6 +65,18 @@ fn the_worked_grid() {
     policy.learn(&end(1, USER, 3.9, 2));
     let (seen, cpu, _) = policy.candidates(&call(2));
     assert_eq!((cpu[0], cpu[7], seen.cpu_allowed), (1000, 8000, 0b1111_1000));
+}
+
+#[test]
+fn a_lost_call_is_no_longer_in_flight_and_brings_no_lesson() {
+    let lessons = Lessons::default();
+    let agent = ScoreAgent::new(Seed::new(1));
+    let mut policy = FaasrmSizing::learning(agent, Seed::new(5), Arc::clone(&lessons), 0.0);
+    policy.size(&call(0)).unwrap();
+    policy.lost(CallId(0));
+    assert_eq!(policy.in_flight, 0);
+    let Pick::Draw(learning) = &policy.pick else { panic!("it learns") };
+    assert!(learning.pending.is_empty() && lessons.lock().unwrap().is_empty());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What our split knows without being told: laws from means, demand from the first stage's counts, and how far
-//! both can be trusted from what callers felt end to end.
+//! What our split estimates by itself: laws from means, demand from the first stage's counts, and how far
+//! both can be trusted, from the latency of callers end to end.
 
 use windfall_core::FunctionView;
 
@@ -102,8 +102,9 @@ pub(super) struct Steering {
 const LATE: f64 = 0.008;
 /// How fast.
 const GAIN: f64 = 0.05;
-/// How far.
-const FACTORS: (f64, f64) = (0.7, 1.5);
+/// How far down and up.
+const LEAST_FACTOR: f64 = 0.7;
+const LARGEST_FACTOR: f64 = 1.5;
 
 impl Steering {
     pub(super) fn new() -> Self {
@@ -117,7 +118,7 @@ impl Steering {
         let in_time = (new.len() - late) as i32;
         self.factor *= (1.0 + GAIN * LATE).powi(in_time);
         self.factor *= (1.0 - GAIN * (1.0 - LATE)).powi(late.min(2) as i32);
-        self.factor = self.factor.clamp(FACTORS.0, FACTORS.1);
+        self.factor = self.factor.clamp(LEAST_FACTOR, LARGEST_FACTOR);
         self.seen = latencies_ms.len();
     }
 

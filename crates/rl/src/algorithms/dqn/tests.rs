@@ -1,6 +1,7 @@
 use super::*;
 use crate::policy::evaluate;
 use crate::toy::{Corridor, Identity};
+use crate::value_loss::ValueError;
 
 fn settings() -> DqnSettings {
     DqnSettings {
@@ -17,8 +18,9 @@ fn settings() -> DqnSettings {
 
 #[test]
 fn the_loss_of_huber_worked_by_hand() {
-    assert_eq!(huber(0.5), (0.125, 0.5));
-    assert_eq!(huber(-3.0), (2.5, -1.0));
+    let of = |value| ValueLoss::SmoothL1.evaluate(value, value, 0.0);
+    assert_eq!(of(0.5), ValueError { loss: 0.125, by_value: 0.5 });
+    assert_eq!(of(-3.0), ValueError { loss: 2.5, by_value: -1.0 });
 }
 
 #[test]

@@ -6,11 +6,11 @@ use super::batch::Batch;
 use super::eight_choices::EightChoices;
 use super::epochs::{Epochs, Optimisation, Order, Sums};
 use super::loss::{Loss, normalisation_of};
-use super::value_loss::ValueLoss;
 use super::{AdvantageNormalisation, PpoSettings};
 use crate::net::kernels::sum_of_squares;
 use crate::net::{Activations, Adam, Mlp, clip_factor};
 use crate::random::Draw;
+use crate::value_loss::ValueLoss;
 
 /// Rows that are valued together.
 const BLOCK: usize = 64;

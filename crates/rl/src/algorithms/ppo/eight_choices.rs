@@ -104,7 +104,7 @@ impl EightChoices {
 
 #[test]
 fn eight_choices_are_eight_times_one_choice() {
-    use crate::categorical::Choice;
+    use crate::categorical::{Choice, ObjectiveWeights};
     let actions = 5;
     let mut eight = EightChoices::new(actions);
     let logits: Vec<f32> = (0..8 * actions).map(|i| (i as f32 * 0.7).sin() * 4.0).collect();
@@ -125,7 +125,8 @@ fn eight_choices_are_eight_times_one_choice() {
             assert_eq!(*one, eight[lane]);
         }
         let (mut expected, mut found) = ([0.0; 5], [0.0; 5]);
-        one.write_gradient(2, (by_log[lane], 0.25), &mut expected);
+        let weights = ObjectiveWeights { by_log: by_log[lane], by_entropy: 0.25 };
+        one.write_gradient(2, weights, &mut expected);
         eight.write(lane, 2, by_log[lane], &mut found);
         assert_eq!(expected, found);
     }

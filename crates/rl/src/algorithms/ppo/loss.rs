@@ -4,9 +4,9 @@ use super::batch::Batch;
 use super::eight_choices::{Eight, EightChoices};
 use super::epochs::Sums;
 use super::surrogate::Surrogate;
-use super::value_loss::ValueLoss;
 use crate::net::Activations;
 use crate::net::kernels::{LANES, dispatch};
+use crate::value_loss::ValueLoss;
 
 /// The loss of one minibatch, all settings resolved.
 pub(super) struct Loss {

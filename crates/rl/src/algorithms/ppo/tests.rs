@@ -1,11 +1,11 @@
 use super::eight_choices::EightChoices;
 use super::epochs::Sums;
 use super::loss::{Loss, Normalisation};
-use super::value_loss::ValueLoss;
 use super::*;
 use crate::net::Activations;
 use crate::policy::evaluate;
 use crate::toy::{Corridor, Identity};
+use crate::value_loss::ValueLoss;
 
 fn settings() -> PpoSettings {
     PpoSettings {
@@ -163,7 +163,7 @@ fn the_clipped_objective_worked_by_hand() {
     critic.forward(&[1.0, 1.0], &mut rooms.1);
     let mut sums = Sums::default();
     loss.write(&batch, &[0, 1], (&mut rooms.0, &mut rooms.1), &mut EightChoices::new(3), &mut sums);
-    // Gains stop at 1.2; losses are felt in full.
+    // Gains stop at 1.2; losses count in full.
     assert!((sums.policy_loss - (-1.2 + 2.0)).abs() < 1e-5);
     assert_eq!(rooms.0.output_delta(0), [0.0; 3]);
     // The second sample: derivative 2 / 2 of log p, by the logits 1 - 1/3 and -1/3.

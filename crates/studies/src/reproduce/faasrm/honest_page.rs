@@ -63,20 +63,20 @@ impl Honest {
             return "The agent of the paper took no part.".to_owned();
         }
         let calls = if self.result.is_generated { " on GENERATED calls" } else { "" };
-        let told = self
+        let sentences = self
             .agents
             .iter()
             .map(|agent| format!("{}: {}", agent.what, self.beside_a_coin(&named(&agent.file))));
         format!(
             "In the honest simulator{calls}, beside a coin behind the same safeguard: {}.",
-            told.collect::<Vec<_>>().join(". And ")
+            sentences.collect::<Vec<_>>().join(". And ")
         )
     }
 
     /// Core-seconds and p99 of `agent` against a coin's, load by load.
     fn beside_a_coin(&self, agent: &str) -> String {
         let coin = "safeguard-random";
-        let told = self.result.comparison.loads().into_iter().filter_map(|load| {
+        let sentences = self.result.comparison.loads().into_iter().filter_map(|load| {
             let mean = |policy: &str, key: &str| {
                 self.result.comparison.at(load).find(|row| row.policy == policy)?.mean(key)
             };
@@ -86,7 +86,7 @@ impl Honest {
             let (ours, theirs) = (short(mean(agent, slowdown)?), short(mean(coin, slowdown)?));
             Some(format!("at load {load} {change:+.1} % core-seconds, p99 {ours} against {theirs}"))
         });
-        told.collect::<Vec<_>>().join("; ")
+        sentences.collect::<Vec<_>>().join("; ")
     }
 }
 

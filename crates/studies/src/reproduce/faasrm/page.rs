@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windfall_core::statistics::{self, Interval};
 use windfall_papers::faasrm::Origin;
-use windfall_papers::faasrm::published::{Reproduction, Row};
+use windfall_papers::faasrm::published::{Reproduction, Row, Score};
 use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Series, Table};
 
@@ -38,8 +38,8 @@ pub(super) fn rows(published: &Reproduction) -> Vec<Value> {
         let own = json!({
             "policy": row.policy, "rfet_mean": row.rfet_mean, "p98_s": row.p98_s,
             "rfet_range": row.rfet_range, "p98_range": row.p98_range,
-            "published_rfet": row.published.map(|score| score.0),
-            "published_p98_s": row.published.map(|score| score.1),
+            "published_rfet": row.published.map(|score| score.rfet),
+            "published_p98_s": row.published.map(|score| score.p98_s),
         });
         if let (Value::Object(value), Value::Object(own)) = (&mut value, own) {
             value.extend(own);
@@ -67,7 +67,7 @@ pub(super) fn text(published: &Reproduction, origin: Origin) -> String {
     );
     for row in &published.rows {
         let (rfet, seconds) = match row.published {
-            Some((rfet, seconds)) => (format!("{rfet:.2}"), format!("{seconds:.0}")),
+            Some(Score { rfet, p98_s }) => (format!("{rfet:.2}"), format!("{p98_s:.0}")),
             None => ("-".to_owned(), "-".to_owned()),
         };
         let summary = &row.summary;
@@ -114,7 +114,7 @@ fn met(published: &Reproduction, origin: Origin) -> String {
 fn learned(published: &Reproduction) -> String {
     let added = &published.added;
     let verdict = if added.rfet.abs() < 0.0015 && added.p98_s.abs() <= 1.0 {
-        "nothing that can be told from zero"
+        "nothing that differs from zero"
     } else if added.rfet > 0.0 {
         "a little"
     } else {
@@ -184,7 +184,7 @@ fn table(published: &Reproduction) -> Table {
         "busy cores, most",
     ]);
     let share = |share: f64| Cell::from(format!("{:.1} %", share * 100.0));
-    let spread = |text: String, (low, high): (f64, f64), digits: usize| Cell {
+    let spread = |text: String, Interval { low, high }: Interval, digits: usize| Cell {
         small: if low == high {
             String::new()
         } else {
@@ -199,9 +199,9 @@ fn table(published: &Reproduction) -> Table {
         let summary = &row.summary;
         table.rows.push(vec![
             row.policy.into(),
-            said(row.published.map(|score| score.0), 2),
+            said(row.published.map(|score| score.rfet), 2),
             spread(format!("{:.3}", row.rfet_mean), row.rfet_range, 4),
-            said(row.published.map(|score| score.1), 0),
+            said(row.published.map(|score| score.p98_s), 0),
             spread(whole(row.p98_s), row.p98_range, 0),
             format!("{:.2}", summary.rfet_p98).into(),
             format!("{:.1}", summary.rfet_max).into(),

@@ -426,7 +426,7 @@ fn chain(results: &Results) -> Section {
         "A chain of three",
         format!(
             "image-rotate, face-detector, face-blur with one objective of {:.0} ms end to end. The oracle split knows the true \
-             service laws and the rate of the next 15 s; ours has estimates, and steers by what callers felt.",
+             service laws and the rate of the next 15 s; ours has estimates, and steers by the measured latency of callers.",
             chain.objective_ms
         ),
     )

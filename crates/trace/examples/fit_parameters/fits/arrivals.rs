@@ -10,9 +10,9 @@ use super::tables::{Table, value};
 const SET: &str = "azure2019-joint-500fn-8h";
 const PROBABILITIES: [f64; 9] = [0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0];
 const HOURS: f64 = 8.0;
-/// A trigger with fewer functions takes the values of all functions that are no timers.
+/// A trigger with fewer functions uses the values of all functions except timers.
 const ENOUGH: usize = 10;
-/// Calls in 8 hours from which the spread of a function's counts is taken.
+/// Minimum calls in 8 hours for estimating the spread of a function's counts.
 const ENOUGH_CALLS: f64 = 100.0;
 
 struct Function {
@@ -32,7 +32,7 @@ impl Function {
         self.counts.iter().sum::<f64>() / HOURS
     }
 
-    /// The spread of the logarithm of the burst factor and its memory from minute to minute.
+    /// Standard deviation of the log burst factor and its autocorrelation from minute to minute.
     ///
     /// Counts are Poisson around m F with F lognormal of mean 1:
     /// variance = m + m^2 (exp(s^2) - 1), covariance of neighbours = m^2 (exp(r s^2) - 1).
@@ -50,8 +50,8 @@ impl Function {
     }
 }
 
-/// Period and calls at a time of counts of which at least two gaps in three are the same: a timer near
-/// the edge of a minute slips over it now and then.
+/// Period and calls per firing of counts in which at least two of three gaps are equal: a timer near the edge of a
+/// minute occasionally falls into the neighbouring one.
 fn period_of(counts: &[f64]) -> Option<(usize, f64)> {
     let fires: Vec<usize> = (0..counts.len()).filter(|&minute| counts[minute] > 0.0).collect();
     let gaps: Vec<usize> = fires.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -121,7 +121,7 @@ fn by_function(
     Ok(rows.collect())
 }
 
-/// Everything that the 500 functions say.
+/// Computes all fits on the 500 functions.
 pub(crate) fn fit(data: &Path) -> Result<Vec<Fit>, String> {
     let functions = read(data)?;
     let mut fits = Vec::new();
@@ -214,7 +214,7 @@ fn fit_timers(functions: &[Function]) -> Vec<Fit> {
         }
     }
     let regular: f64 = periods.values().sum();
-    // Periods seen once are coincidences of rare calls as often as schedules.
+    // A period that occurs once is as likely a coincidence of rare calls as a schedule.
     periods.retain(|_, count| *count > 1.0);
     let kept: f64 = periods.values().sum();
     let mut values: Vec<f64> = periods.keys().map(|&period| period as f64).collect();
@@ -275,8 +275,8 @@ fn within_triggers(
     Fit::new(format!("azure_like.{key}"), vec![sum / count], format!("of normal scores:{parts}"))
 }
 
-/// Factors of the hours of a day, mean 1: the mean of daily profiles that have at least a call an hour
-/// and are no schedules, each scaled to its own mean.
+/// Factors of the hours of a day, mean 1: the mean of daily profiles with at least one call per hour that are not
+/// schedules, each scaled to its own mean.
 pub(crate) fn fit_hours(data: &Path) -> Result<Vec<Fit>, String> {
     let table = Table::read(data, "azure2019-minute-profiles", "invocations_14day_sum.csv.gz")?;
     let first = table.column("1")?;

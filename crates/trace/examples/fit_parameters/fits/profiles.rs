@@ -1,4 +1,4 @@
-//! The law of CPU and run time, and the effect of the input, from measured benchmarks.
+//! Fits the CPU law of run time and the effect of the input to measured benchmarks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn fit_law(points: &[(f64, f64)], highest: f64) -> Law {
     let mut step = 0;
     while 0.25 + 0.05 * f64::from(step) <= highest + 1e-9 {
         let law = law_at(points, 0.25 + 0.05 * f64::from(step));
-        // Of equal laws the one with less parallelism.
+        // Among equally good laws, the one with less parallelism.
         if law.error < best.error - 1e-9 {
             best = law;
         }
@@ -159,7 +159,7 @@ pub(crate) fn fit_parallel_share(data: &Path) -> Result<Vec<Fit>, String> {
             .map(|cpus| {
                 let points: Vec<(f64, f64)> =
                     cpus.iter().map(|(&cpu, t)| (f64::from(cpu) / 1000.0, median(t))).collect();
-                // Without a gain of a tenth there is nothing to limit.
+                // Without a gain of a tenth there is no limit to find.
                 let gain = points[0].1 / points[points.len() - 1].1;
                 if gain < 1.1 { 1.0 } else { fit_law(&points, 6.0).parallelism }
             })

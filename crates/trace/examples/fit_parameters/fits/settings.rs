@@ -54,7 +54,7 @@ pub(crate) fn fit_sizes(data: &Path) -> Result<Vec<Fit>, String> {
     for sizes in [&mut cpus, &mut memories] {
         sizes.retain(|_, applications| *applications >= 2);
     }
-    // Up to 8 cores, the most that the model lets a user ask for; graphics cards are no grid.
+    // Up to 8 cores, the maximum reservation of the model; pools with graphics cards are left out.
     for file in ["datacentre_1.csv.gz", "datacentre_2.csv.gz"] {
         let table = Table::read(data, "huawei2025-requests-5min", file)?;
         for name in table.header.iter().skip(1) {

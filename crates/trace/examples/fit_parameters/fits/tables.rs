@@ -1,4 +1,4 @@
-//! Gzipped comma-separated tables with quoted cells, held whole.
+//! Gzipped comma-separated tables with quoted cells, read into memory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,14 +32,14 @@ impl Table {
         Ok(Self { name, columns, header, rows })
     }
 
-    /// Where a column is.
+    /// Index of a column.
     pub(crate) fn column(&self, name: &str) -> Result<usize, String> {
         let place = self.columns.get(name).copied();
         place.ok_or_else(|| format!("{}: no column {name}", self.name))
     }
 }
 
-/// The number in a cell; an empty one is not a number.
+/// Number in a cell; NaN for an empty one.
 pub(crate) fn value(cell: &str) -> f64 {
     cell.parse().unwrap_or(f64::NAN)
 }
