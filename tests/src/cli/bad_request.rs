@@ -145,7 +145,7 @@ fn journals_that_are_cut_altered_or_of_another_version_are_refused() {
         (cut, &[last.as_str(), "breaks off", "hint: everything before"][..]),
         (&fewer, &[counts, "hint: lines were removed"]),
         (&newer, &["has schema 7, this program reads schema 1", "hint: it was written by a newer"]),
-        (&spoilt, &["line 2: ", "`cull`"]),
+        (&spoilt, &["line 3: ", "`cull`"]),
         ("", &["the journal is empty"]),
         ("hello\n", &["line 1: ", "hint: is this a journal?"]),
     ] {
