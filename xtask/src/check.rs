@@ -1,4 +1,4 @@
-//! Everything that must hold, cheapest first. CI runs the long form.
+//! Everything that must hold, cheapest first. CI runs the short form.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check --long` is what CI runs.
+//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check` is what CI runs.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks")]
 
 mod check;
@@ -20,8 +20,8 @@ enum Task {
 }
 
 const LIST: &str = "\
-cargo xtask check              format, lints, tests, docs, dependencies, fuzz targets
-cargo xtask check --long       what CI runs: the same with long tests, cargo-deny and a run of every fuzz target
+cargo xtask check              what CI runs: format, lints, tests, docs, dependencies, fuzz targets
+cargo xtask check --long       the same with long tests, cargo-deny and a run of every fuzz target
 cargo xtask bless              rewrite the golden files; review the difference before you commit it
 cargo xtask fuzz               run every fuzz target on a million inputs
 cargo xtask fuzz --runs 50     the same on so many inputs each
