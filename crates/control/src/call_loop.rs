@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 
 use windfall_core::call::Beyond;
 use windfall_core::{
-    Allocation, Amendment, CallClose, CallControl, CallDecision, CallHints, CallId, CallPlan,
-    CallPolicy, CallSafeguardChain, CallView, Duration, GrantChange, Look, NodeId, Refusal,
-    Resized, RunningCall, Start, Timestamp,
+    AdmitBy, Allocation, Amendment, CallClose, CallControl, CallDecision, CallHints, CallId,
+    CallPlan, CallPolicy, CallSafeguardChain, CallView, Duration, GrantChange, Look, NodeId,
+    NodeOffer, Refusal, Resized, RunningCall, Start, Timestamp,
 };
 
+use crate::admission::{AdmissionBook, AdmissionSettings, StartedCall};
 use crate::harvest_pool::{Coverage, HarvestPool};
 use crate::node_ledger::{Claim, NodeLedger};
 use crate::quarantine::{Quarantine, catch};
@@ -71,6 +72,12 @@ pub struct CallLoop {
     /// Whether policy, shadow or any rule wants to know how calls end.
     is_curious: bool,
     nodes: Vec<NodeLedger>,
+    /// Who decides whether a node can take a call.
+    admit_by: AdmitBy,
+    /// What running calls are expected to use, if that decides.
+    admission: Option<AdmissionBook>,
+    /// How often calls are looked at on nodes that are short of CPU.
+    looks_while_short: Option<Duration>,
     counters: CallCounters,
 }
 
@@ -85,6 +92,9 @@ impl CallLoop {
             shadow: None,
             quarantine: Quarantine::new(3, 100),
             nodes: Vec::new(),
+            admit_by: AdmitBy::Grants,
+            admission: None,
+            looks_while_short: None,
             counters: CallCounters::default(),
         }
     }
@@ -94,6 +104,31 @@ impl CallLoop {
         self.is_curious |= shadow.learns();
         self.shadow = Some(shadow);
         self
+    }
+
+    /// Nodes take calls by what running ones are expected to use, not by what is granted.
+    pub fn with_admission(mut self, settings: AdmissionSettings) -> Self {
+        self.is_curious = true;
+        self.admit_by = AdmitBy::Control;
+        self.admission = Some(AdmissionBook::new(settings));
+        self
+    }
+
+    /// Looks at all calls of a node this often while calls there wait for CPU.
+    pub fn looking_while_short(mut self, every: Duration) -> Self {
+        self.looks_while_short = Some(every.max(SHORTEST_LOOK));
+        self
+    }
+
+    /// Nodes take calls by what all of them will use, which only a simulator knows: for reports.
+    pub fn admitted_by_future_peak(mut self) -> Self {
+        self.admit_by = AdmitBy::FuturePeak;
+        self
+    }
+
+    /// What running calls are expected to use, if that decides which node takes a call.
+    pub fn admission(&self) -> Option<&AdmissionBook> {
+        self.admission.as_ref()
     }
 
     /// Another patience with failing policies; rests are counted in questions to the policy.
@@ -265,6 +300,16 @@ impl CallControl for CallLoop {
     }
 
     fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
+        if let Some(admission) = &mut self.admission {
+            admission.start(StartedCall {
+                node,
+                call: call.id,
+                function: call.function,
+                reservation: call.reservation,
+                demand: plan.demand(),
+                now: call.now,
+            });
+        }
         let look_after = plan.look_after().map(|after| after.max(SHORTEST_LOOK));
         let cpu_ceiling = plan.cpu_ceiling();
         let (wanted, reservation) = (plan.grant(), call.reservation);
@@ -289,6 +334,9 @@ impl CallControl for CallLoop {
         };
         let plan = judged.unwrap_or_else(|_| self.look_by_fallback(running));
         self.counters.count(plan.amendments());
+        if let Some(admission) = &mut self.admission {
+            admission.look(running, plan.demand());
+        }
 
         let claim = Claim {
             grant: plan.grant(),
@@ -327,6 +375,9 @@ impl CallControl for CallLoop {
             }
             CallClose::Lost { call, .. } => self.forget(call),
         }
+        if let Some(admission) = &mut self.admission {
+            admission.end(&end);
+        }
         let known = changes.len();
         if let Some(ledger) = self.ledger_in_use(end.node()) {
             ledger.end(end.call(), changes);
@@ -334,12 +385,20 @@ impl CallControl for CallLoop {
         self.counters.recalls += (changes.len() - known) as u64;
     }
 
+    fn admit(&self, call: &CallView, plan: &CallPlan, offer: &NodeOffer) -> Option<f64> {
+        let Some(admission) = &self.admission else { return Some(0.0) };
+        admission.admit(offer, call.function, call.reservation, plan.demand())
+    }
+
     fn hints(&self) -> CallHints {
         CallHints {
             needs_outcomes: self.is_curious || !self.nodes.is_empty(),
             leaves_calls_alone: self.leaves_calls_alone
                 && self.safeguards.is_empty()
-                && self.shadow.is_none(),
+                && self.shadow.is_none()
+                && self.admit_by == AdmitBy::Grants,
+            admit_by: self.admit_by,
+            looks_while_short: self.looks_while_short,
         }
     }
 

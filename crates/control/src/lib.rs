@@ -10,6 +10,7 @@
 //! failing is put in [`quarantine`]; everything else goes through the safeguards, which leave an
 //! amendment wherever they step in. A shadow policy can be asked beside either loop and is never obeyed.
 
+pub mod admission;
 pub mod call_loop;
 pub mod call_safeguards;
 pub mod harvest_pool;
@@ -20,6 +21,7 @@ pub mod restore;
 pub mod safeguards;
 pub mod tick_loop;
 
+pub use admission::{AdmissionBook, AdmissionSettings, Predictor};
 pub use call_loop::{CallCounters, CallLoop};
 pub use harvest_pool::{Coverage, HarvestPool, Recall};
 pub use node_book::{NodeBook, Payment};

@@ -95,6 +95,19 @@ impl ControlLoop {
         self
     }
 
+    /// Another policy takes over behind its own safeguards. What is in doubt stays in doubt and plans go on being
+    /// numbered, so changes under way are still accounted for.
+    pub fn hand_over(&mut self, policy: Box<dyn Policy>, safeguards: SafeguardChain) {
+        self.policy = policy;
+        self.safeguards = safeguards;
+        self.quarantine = Quarantine::default();
+    }
+
+    /// Another shadow, or none.
+    pub fn set_shadow(&mut self, shadow: Option<Box<dyn Policy>>) {
+        self.shadow = shadow;
+    }
+
     /// The name of the policy in charge.
     pub fn policy_name(&self) -> &str {
         self.policy.name()

@@ -100,6 +100,31 @@ pub enum Beyond {
     HarvestPool,
 }
 
+/// How much CPU a call is expected to use while it runs, for the decision whether a node can take it beside others.
+///
+/// A call that works on 2 cores for half of its time and waits for the other half has a mean of 1 core and a variance
+/// of 0.5 x 2^2 - 1^2 = 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuDemand {
+    /// Mean over its run, cores.
+    pub mean_cores: f64,
+    /// Variance over its run, cores squared.
+    pub variance: f64,
+}
+
+impl CpuDemand {
+    /// Always exactly so many cores.
+    pub const fn constant(mean_cores: f64) -> Self {
+        Self { mean_cores, variance: 0.0 }
+    }
+
+    /// Whether both numbers can be used.
+    pub fn is_valid(&self) -> bool {
+        let usable = |number: f64| number.is_finite() && number >= 0.0;
+        usable(self.mean_cores) && usable(self.variance)
+    }
+}
+
 /// What a policy decides for one call. Plain numbers: a learned policy can answer with anything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallDecision {
@@ -111,6 +136,8 @@ pub struct CallDecision {
     pub memory_mib: f64,
     /// Where the part above the reservation may come from.
     pub beyond: Beyond,
+    /// What it is expected to use; what it is guaranteed, if nothing is said. Only counts where an admission rule asks.
+    pub demand: Option<CpuDemand>,
     /// How long the call is expected to run, for the harvest pool.
     pub expected_run: Option<Duration>,
     /// When to look at it next; never, if nothing is said.
@@ -141,6 +168,7 @@ impl CallDecision {
             cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib: grant.memory.mib(),
             beyond: Beyond::FreeCapacity,
+            demand: None,
             expected_run: None,
             look_after: None,
             why,
@@ -159,12 +187,22 @@ pub struct Sensed {
     pub throttled_share: f64,
     /// Memory in use now, MiB.
     pub memory_mib: f64,
+    /// Share of the window by which waiting for CPU set the call back against a run at its reservation: run delay on
+    /// Linux. A call that can use its 2 reserved cores and gets 1.5 of them is set back by a quarter of the time.
+    #[serde(default)]
+    pub delayed_share: f64,
 }
 
 impl Sensed {
     /// A window whose measurement was lost: every number is NaN, so that none can be mistaken for one.
     pub fn lost(window: Duration) -> Self {
-        Self { window, cpu_used_cores: f64::NAN, throttled_share: f64::NAN, memory_mib: f64::NAN }
+        Self {
+            window,
+            cpu_used_cores: f64::NAN,
+            throttled_share: f64::NAN,
+            memory_mib: f64::NAN,
+            delayed_share: f64::NAN,
+        }
     }
 
     /// Whether any number is missing.
@@ -200,6 +238,8 @@ pub struct RunningCall {
     pub free_on_node: Allocation,
     /// Calls waiting in the cluster.
     pub waiting: u64,
+    /// Whether calls on its node wait for CPU at this moment.
+    pub node_is_short: bool,
     /// How long a change takes to have effect here.
     pub actuation_delay: Duration,
     /// What the platform can set for it; read by the last rule of the chain.
@@ -248,6 +288,8 @@ pub struct CallOutcome {
     pub cpu_mean_cores: f64,
     /// Time during which it could have used more CPU than it had.
     pub throttled: Duration,
+    /// Time by which waiting for CPU made it longer than at its reservation.
+    pub delayed: Duration,
 }
 
 impl CallOutcome {

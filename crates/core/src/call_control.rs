@@ -33,7 +33,7 @@ use crate::units::{Allocation, CpuCeiling, MilliCpu};
 /// | platform                                | weight | ceiling | a decision of 500m, `Unlimited`, becomes |
 /// | --------------------------------------- | ------ | ------- | ---------------------------------------- |
 /// | cgroups, Kubernetes                     | yes    | yes     | 500m, `Unlimited`                        |
-/// | quotas alone, the simulator             | no     | yes     | 500m, `AtGrant`                          |
+/// | quotas alone, the simulator's fluid CPU | no     | yes     | 500m, `AtGrant`                          |
 /// | shares alone                            | yes    | no      | 500m, `Unlimited`, as everything there   |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallCapabilities {
@@ -110,7 +110,8 @@ pub struct GrantChange {
 ///
 /// A kernel refuses to lower memory below what is in use, a cluster may have no room for a raise, and either may take
 /// its time. What is in force is what counts: asked 128 MiB, in force 200 MiB means that 72 MiB of what was to be
-/// harvested are not there.
+/// harvested are not there. A start can be answered as well, before the first look: where a warm process keeps more memory
+/// than the call was to start with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resized {
     /// Which call.
@@ -161,6 +162,29 @@ impl CallClose<'_> {
     }
 }
 
+/// A node that could take a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeOffer {
+    /// Which node.
+    pub node: NodeId,
+    /// The cores that do the work there.
+    pub cores: f64,
+    /// CPU that may be claimed for each core.
+    pub over_commit: f64,
+}
+
+/// Who decides whether a node can take a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdmitBy {
+    /// The node's book: what is granted must fit.
+    #[default]
+    Grants,
+    /// [`CallControl::admit`], node by node; the book bounds what may be guaranteed in all.
+    Control,
+    /// A simulator that knows what every call will use: the highest total must fit. For reports only.
+    FuturePeak,
+}
+
 /// What a platform may skip. Whoever ignores hints is slower and gets the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallHints {
@@ -170,12 +194,22 @@ pub struct CallHints {
     /// Whether every call gets exactly what its user reserves, unsupervised, and no rule has a say in it. If true, a
     /// platform may skip `size`, `start` and `look`. Stays as it is for a whole run.
     pub leaves_calls_alone: bool,
+    /// Who decides whether a node can take a call. Stays as it is for a whole run.
+    pub admit_by: AdmitBy,
+    /// How often all calls of a node are to be looked at while calls there wait for CPU; never more often than each
+    /// asks for itself, if nothing is said.
+    pub looks_while_short: Option<Duration>,
 }
 
 impl Default for CallHints {
     /// Nothing may be skipped.
     fn default() -> Self {
-        Self { needs_outcomes: true, leaves_calls_alone: false }
+        Self {
+            needs_outcomes: true,
+            leaves_calls_alone: false,
+            admit_by: AdmitBy::Grants,
+            looks_while_short: None,
+        }
     }
 }
 
@@ -197,6 +231,12 @@ pub trait CallControl: Send {
 
     /// A call that was started has left its node; `changes` receives what its borrowers must give back.
     fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>);
+
+    /// How full a node would be with the call, if it may take it: 1 is full, and the emptiest one is best. Asked only
+    /// where the hints say so.
+    fn admit(&self, _call: &CallView, _plan: &CallPlan, _offer: &NodeOffer) -> Option<f64> {
+        Some(0.0)
+    }
 
     /// What a platform may skip.
     fn hints(&self) -> CallHints {
@@ -225,6 +265,9 @@ impl<C: CallControl + ?Sized> CallControl for &mut C {
     }
     fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
         (**self).close(end, changes);
+    }
+    fn admit(&self, call: &CallView, plan: &CallPlan, offer: &NodeOffer) -> Option<f64> {
+        (**self).admit(call, plan, offer)
     }
     fn hints(&self) -> CallHints {
         (**self).hints()

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::call::{Beyond, CallDecision, CallId, CallOutcome, CallView, RunningCall};
+use crate::call::{Beyond, CallDecision, CallId, CallOutcome, CallView, CpuDemand, RunningCall};
 use crate::call_control::{CallCapabilities, Resized};
 use crate::record::{Amendment, DecidedBy, Resource};
 use crate::time::Duration;
@@ -20,6 +20,8 @@ pub struct Proposal {
     pub cpu_ceiling: CpuCeiling,
     /// Where the part above the reservation may come from.
     pub beyond: Beyond,
+    /// What it is expected to use.
+    pub demand: Option<CpuDemand>,
     /// How long the call is expected to run.
     pub expected_run: Option<Duration>,
     /// When to look at it next.
@@ -39,6 +41,7 @@ impl Proposal {
             grant: decision.grant()?,
             cpu_ceiling: decision.cpu_ceiling.try_map(MilliCpu::from_cores)?,
             beyond: decision.beyond,
+            demand: decision.demand.filter(CpuDemand::is_valid),
             expected_run: decision.expected_run,
             look_after: decision.look_after,
             held_back: MilliCpu::ZERO,
@@ -122,6 +125,7 @@ pub struct CallPlan {
     least: Allocation,
     cpu_ceiling: CpuCeiling,
     beyond: Beyond,
+    demand: Option<CpuDemand>,
     expected_run: Option<Duration>,
     look_after: Option<Duration>,
     held_back: MilliCpu,
@@ -156,6 +160,7 @@ impl CallPlan {
             least: grant.min(reservation),
             cpu_ceiling,
             beyond: decision.beyond,
+            demand: decision.demand.filter(CpuDemand::is_valid),
             expected_run: decision.expected_run,
             look_after: decision.look_after,
             held_back: MilliCpu::ZERO,
@@ -183,6 +188,11 @@ impl CallPlan {
     /// Where the part above the reservation may come from.
     pub fn beyond(&self) -> Beyond {
         self.beyond
+    }
+
+    /// What it is expected to use; nothing if the policy did not say, or said something that is no demand.
+    pub fn demand(&self) -> Option<CpuDemand> {
+        self.demand
     }
 
     /// How long the call is expected to run.
@@ -402,6 +412,7 @@ fn permit(mut proposal: Proposal, decision: &CallDecision, limits: Limits) -> Ca
         grant,
         cpu_ceiling,
         beyond,
+        demand,
         expected_run,
         look_after,
         held_back,
@@ -414,7 +425,7 @@ fn permit(mut proposal: Proposal, decision: &CallDecision, limits: Limits) -> Ca
         Some(Box::new(PlanNotes { amendments, ..PlanNotes::default() }))
     };
     let plan = CallPlan::new(decision, grant, cpu_ceiling, limits.reservation, notes);
-    CallPlan { beyond, expected_run, look_after, held_back, why, ..plan }
+    CallPlan { beyond, demand, expected_run, look_after, held_back, why, ..plan }
 }
 
 #[cfg(test)]

@@ -36,11 +36,12 @@ pub mod units;
 pub mod workload;
 
 pub use call::{
-    CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, Foresight, NodeId, Room,
-    RunningCall, Sensed,
+    CallDecision, CallEnd, CallId, CallOutcome, CallPolicy, CallView, CpuDemand, Foresight, NodeId,
+    Room, RunningCall, Sensed,
 };
 pub use call_control::{
-    CallCapabilities, CallClose, CallControl, CallHints, GrantChange, Look, Resized, Start,
+    AdmitBy, CallCapabilities, CallClose, CallControl, CallHints, GrantChange, Look, NodeOffer,
+    Resized, Start,
 };
 pub use call_safeguard::{CallPlan, CallSafeguard, CallSafeguardChain, Proposal};
 pub use decision::{Decision, Setting, Target};

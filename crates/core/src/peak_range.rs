@@ -168,6 +168,7 @@ mod tests {
             memory_peak_mib: mib,
             cpu_mean_cores: cores,
             throttled: crate::time::Duration::ZERO,
+            delayed: crate::time::Duration::ZERO,
         }
     }
 

@@ -186,6 +186,13 @@ impl SafeguardChain {
         Self { rules }
     }
 
+    /// The same chain with one more rule, which has the last word.
+    #[must_use]
+    pub fn followed_by(mut self, rule: Box<dyn Safeguard>) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
     /// The names of its rules, in order.
     pub fn names(&self) -> Vec<&'static str> {
         self.rules.iter().map(|rule| rule.name()).collect()

@@ -2,18 +2,16 @@
 //! (`kind`).
 
 use windfall_core::{
-    Arrival, CallCapabilities, CallEnd, CallId, CallPlan, CallView, Foresight, FunctionId, NodeId,
-    Room, Start, Timestamp,
+    Arrival, CallEnd, CallId, CallPlan, CallView, Foresight, FunctionId, NodeId, Room, Start,
+    Timestamp,
 };
 
 use crate::call_record::{begin_story, note_plan, record_of_rejected};
+use crate::cpu_model::CpuModel;
 use crate::function::{Head, Waiting};
 use crate::gauges::Gauge;
 use crate::kind::by_kind;
 use crate::simulator::Simulator;
-
-/// What can be set for single calls: here the grant is the call's weight and its quota in one.
-pub(crate) const CAPABILITIES: CallCapabilities = CallCapabilities::QUOTA;
 
 impl Simulator<'_> {
     /// A call comes.
@@ -102,6 +100,19 @@ impl Simulator<'_> {
         Some(waiting)
     }
 
+    /// Takes the call at `place` out of a queue: mostly the first.
+    pub(crate) fn dequeue_at(&mut self, function: u32, place: usize) -> Option<Waiting> {
+        if place == 0 {
+            return self.dequeue(function);
+        }
+        let state = &mut self.functions[function as usize];
+        state.note_presence(self.now);
+        let waiting = state.queue.remove(place)?;
+        self.ledger.waiting -= 1;
+        self.gauges.sub(Gauge::Waiting, 1);
+        Some(waiting)
+    }
+
     /// Where the head of `function` that arrived at `at` stands or would stand: oldest first.
     fn head_place(&self, at: Timestamp, function: u32) -> usize {
         self.heads.partition_point(|head| (head.at, head.function) < (at, function))
@@ -148,7 +159,7 @@ impl Simulator<'_> {
                 mib: nodes * limit.memory.mib() - granted(Gauge::GrantedMemory),
             },
             waiting: self.ledger.waiting,
-            capabilities: CAPABILITIES,
+            capabilities: self.settings.call_capabilities(),
             foresight: self.settings.foresight.then_some(Foresight { demand: waiting.demand }),
         }
     }
@@ -184,7 +195,7 @@ impl Simulator<'_> {
         // Its presence was noted when it arrived or left the queue, at this same moment.
         let state = &mut self.functions[function as usize];
         state.running += 1;
-        state.begun_with = start.grant.cpu;
+        (state.begun_with, state.begun_under) = (start.grant.cpu, start.cpu_ceiling);
         let node = NodeId(self.instances[instance].node);
         let slot = self.calls.take();
         let call = &mut self.calls[slot];
@@ -194,6 +205,7 @@ impl Simulator<'_> {
             note_plan(&mut call.record, plan);
         }
         call.earlier = waiting.earlier.take();
+        call.record.cpu_ceiling = start.cpu_ceiling;
         call.demand = waiting.demand;
         call.instance = instance;
         call.take_place(start, now);
@@ -202,10 +214,13 @@ impl Simulator<'_> {
 
     /// Makes a call one of its instance's.
     #[inline(always)]
-    pub(crate) fn join(&mut self, call: u32, instance: u32) {
+    pub(crate) fn join(&mut self, call: u32, instance_slot: u32) {
         let widest = u64::from(self.calls[call].demand.parallelism.get());
-        let instance = &mut self.instances[instance];
+        let instance = &mut self.instances[instance_slot];
         instance.calls.push(call);
         instance.widest += widest;
+        if let CpuModel::Kernel(kernel) = self.settings.cpu {
+            self.prepare_for_kernel(call, instance_slot, &kernel);
+        }
     }
 }

@@ -46,6 +46,8 @@ pub(crate) enum Event {
     KeepAliveEnds(u32),
     /// A stretch of some call ends on this contended node.
     ShareChanges(u32),
+    /// This node has been short of CPU for a moment.
+    NodeShort(u32),
     /// This node is lost.
     NodeFails(u32),
     /// This node comes back.
@@ -105,6 +107,7 @@ impl Event {
             Self::InstanceOutgrows(instance) => (4, instance),
             Self::KeepAliveEnds(function) => (5, function),
             Self::ShareChanges(node) => (6, node),
+            Self::NodeShort(node) => (10, node),
             Self::NodeFails(node) => (7, node),
             Self::NodeReturns(node) => (8, node),
             Self::InstancesResize(function) => (9, function),
@@ -123,6 +126,7 @@ impl Event {
             4 => Self::InstanceOutgrows(subject),
             5 => Self::KeepAliveEnds(subject),
             6 => Self::ShareChanges(subject),
+            10 => Self::NodeShort(subject),
             7 => Self::NodeFails(subject),
             8 => Self::NodeReturns(subject),
             _ => Self::InstancesResize(subject),

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use windfall_core::{
-    Allocation, CallDemand, CallId, CallPlan, CallRecord, ColdStart, Duration, FunctionProfile,
-    Mebibytes, MilliCpu, PlanId, PresenceStep, Timestamp, Worth,
+    Allocation, CallDemand, CallId, CallPlan, CallRecord, ColdStart, CpuCeiling, Duration,
+    FunctionProfile, Mebibytes, MilliCpu, PlanId, PresenceStep, Timestamp, Worth,
 };
 
 use crate::event_queue::Token;
@@ -55,6 +55,8 @@ pub(crate) struct Function {
     pub(crate) kept: Mebibytes,
     /// The CPU that its call began with which started last; the user's until then.
     pub(crate) begun_with: MilliCpu,
+    /// The ceiling that this call had.
+    pub(crate) begun_under: CpuCeiling,
     pub(crate) concurrency: u32,
     pub(crate) keep_alive: Duration,
     /// Instances that a tick has asked for.
@@ -80,6 +82,9 @@ pub(crate) struct Function {
     pub(crate) resize: Token,
     /// The plan of the size that the instances have not got yet.
     pub(crate) resized_by: Option<PlanId>,
+    /// Calls that have ended and their run time in nanoseconds, for the order of the queue.
+    pub(crate) run_count: u64,
+    pub(crate) run_total: u64,
     pub(crate) window: Window,
     /// Changes of the number of calls in the system since the last observation, if observations list them.
     pub(crate) presence: Vec<PresenceStep>,
@@ -93,6 +98,7 @@ impl Function {
             allocation: profile.reservation.min(settings.ceiling),
             kept: profile.reservation.memory.min(settings.ceiling.memory),
             begun_with: profile.reservation.cpu.min(settings.ceiling.cpu),
+            begun_under: CpuCeiling::AtGrant,
             concurrency: settings.concurrency,
             keep_alive: settings.keep_alive,
             target_instances: None,
@@ -109,6 +115,8 @@ impl Function {
             expiry: Token::NONE,
             resize: Token::NONE,
             resized_by: None,
+            run_count: 0,
+            run_total: 0,
             window: Window::default(),
             presence: Vec::new(),
             presence_at: Timestamp::ZERO,

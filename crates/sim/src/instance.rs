@@ -1,7 +1,8 @@
 //! A sandbox that serves calls of one function.
 
-use windfall_core::{Allocation, Duration, Timestamp};
+use windfall_core::{Allocation, CpuCeiling, Duration, Mebibytes, Timestamp};
 
+use crate::bucket::Bucket;
 use crate::event_queue::Token;
 use crate::idle::{Neighbours, Rest};
 use crate::members::Members;
@@ -28,6 +29,12 @@ pub(crate) struct Instance {
     pub(crate) prewarms: bool,
     /// What it holds on its node while it serves or starts; while idle, what it keeps.
     pub(crate) held: Allocation,
+    /// The rule for the most CPU it may use; `held` is its weight.
+    pub(crate) ceiling: CpuCeiling,
+    /// Memory that its process keeps from earlier calls; only the kernel's CPU model knows of it.
+    pub(crate) resident: Mebibytes,
+    /// What its last call left of the quota.
+    pub(crate) bucket: Bucket,
     /// The calls it serves.
     pub(crate) calls: Members,
     /// The most CPU its calls could use together.
@@ -56,6 +63,9 @@ impl Instance {
             stage: Stage::Starting,
             prewarms: false,
             held,
+            ceiling: CpuCeiling::AtGrant,
+            resident: Mebibytes::ZERO,
+            bucket: Bucket::default(),
             calls: Members::Nobody,
             widest: 0,
             start: (now, now),
@@ -72,9 +82,14 @@ impl Instance {
         self.rest != Rest::NONE
     }
 
+    /// The most CPU it may use, millicores.
+    pub(crate) fn cpu_limit(&self) -> u64 {
+        self.ceiling.limit(self.held.cpu).map_or(u64::MAX, |limit| u64::from(limit.get()))
+    }
+
     /// What its calls could use at most: their parallelism, held down by the instance's own limit.
     pub(crate) fn potential(&self) -> u64 {
-        self.widest.min(u64::from(self.held.cpu.get()))
+        self.widest.min(self.cpu_limit())
     }
 
     /// How much of the wait of a call that came at `arrived` was for this instance's start.
@@ -87,6 +102,6 @@ impl Instance {
 
     /// Whether several calls here could use more than the instance has.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.calls.len() > 1 && self.widest > u64::from(self.held.cpu.get())
+        self.calls.len() > 1 && self.widest > self.cpu_limit()
     }
 }

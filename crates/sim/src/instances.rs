@@ -218,7 +218,9 @@ impl Simulator<'_> {
         let at = self.place_of(function, node);
         let instance = self.begin_instance(function, at, held);
         by_kind!(self => hold_ahead(instance));
+        self.instances[instance].ceiling = self.functions[function as usize].begun_under;
         let cold = self.cold_start_of(function);
+        let cold = self.start_under_limit(cold, instance);
         let token = self.queue.push(self.now + cold, Event::InstanceReady(instance));
         self.instances[instance].token = token;
         true

@@ -12,13 +12,17 @@
 //! law and an event costs O(log n); where they can, the node shares its cores by weighted max-min.
 //!
 //! The files: [`settings`] what a cluster is made of · `simulator` the state and the loop ·
-//! `dispatch` who starts where · `run` from start to end or kill · `supervise` looks, live changes and
+//! `dispatch` who starts where · [`queue_order`] who starts first · `admission` whom a node can take · `run` from start
+//! to end or kill · `supervise` looks, live changes and
 //! debts · `sharing` contended nodes · `instances` starts, stops, keep-alive · `observe` what ticks see
 //! and do · `faults` what goes wrong · [`ledger`] where every call went. [`noise`] draws that
 //! depend on who asks and not on when.
 
+mod admission;
+mod bucket;
 mod call;
 mod call_record;
+pub mod cpu_model;
 mod dispatch;
 mod event_queue;
 mod faults;
@@ -28,14 +32,21 @@ mod held_back;
 mod idle;
 mod instance;
 mod instances;
+mod kept_memory;
+mod kernel_call;
+mod kernel_pace;
+mod kernel_sharing;
+mod kernel_walk;
 mod kind;
 pub mod ledger;
 mod members;
 mod node;
+mod node_level;
 pub mod noise;
 mod observe;
 mod placement;
 mod progress;
+pub mod queue_order;
 mod run;
 pub mod settings;
 mod sharing;
@@ -45,6 +56,9 @@ mod supervise;
 mod water_filling;
 mod wheel;
 
+pub use cpu_model::{CpuModel, KernelCpu};
 pub use ledger::Ledger;
+pub use node_level::NodeLevel;
+pub use queue_order::QueueOrder;
 pub use settings::{Cluster, Faults, Placement, ScaleOut, Sensors, Settings};
 pub use simulator::Simulator;

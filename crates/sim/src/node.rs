@@ -29,6 +29,12 @@ pub(crate) struct Node {
     pub(crate) crowded: u32,
     /// Whether calls here compete, so that their pace depends on each other.
     pub(crate) is_shared: bool,
+    /// Whether somebody here gets less CPU than it could use now.
+    pub(crate) is_short: bool,
+    /// Whether a reminder to look at all calls here is on its way.
+    pub(crate) expects_looks: bool,
+    /// Millicores for each millicore held, at the last sharing of a contended node.
+    pub(crate) level: f64,
     /// The reminder of the next change of shares.
     pub(crate) share_token: Token,
 }
@@ -50,6 +56,9 @@ impl Node {
             potential: 0,
             crowded: 0,
             is_shared: false,
+            is_short: false,
+            expects_looks: false,
+            level: f64::INFINITY,
             share_token: Token::NONE,
         }
     }

@@ -84,7 +84,8 @@ impl Simulator<'_> {
         let count = self.nodes.len() as u32;
         let mut node = self.functions[function as usize].home;
         for steps in 0..count {
-            if self.nodes[node as usize].book.has_room(need) {
+            let is_kept = self.kept_node.is_some_and(|(kept, _)| kept == node);
+            if !is_kept && self.nodes[node as usize].book.has_room(need) {
                 return Some(Place { node, steps });
             }
             node += self.stride;
@@ -129,7 +130,10 @@ impl Simulator<'_> {
         fit: impl Fn(&Node) -> bool,
     ) -> Option<u32> {
         let load = |node: u32| self.nodes[node as usize].book.in_force().cpu;
-        nodes.filter(|&node| fit(&self.nodes[node as usize])).min_by_key(|&node| load(node))
+        let kept = self.kept_node.map(|(node, _)| node);
+        nodes
+            .filter(|&node| Some(node) != kept && fit(&self.nodes[node as usize]))
+            .min_by_key(|&node| load(node))
     }
 
     /// The node whose harvest pool covers most of what the call would like, the home walk's choice

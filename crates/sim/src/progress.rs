@@ -120,7 +120,7 @@ impl Progress {
         nanos
     }
 
-    fn skip_empty(&mut self, demand: &CallDemand) {
+    pub(crate) fn skip_empty(&mut self, demand: &CallDemand) {
         while self.left == 0 && self.segment < demand.segments() {
             self.segment += 1;
             if self.segment < demand.segments() {

@@ -1,10 +1,13 @@
 //! From start to end, or to a kill and a second try.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{CallClose, CallEnd, CallOutcome, CallRecord, Duration, MilliCpu, Timestamp};
+use windfall_core::{
+    CallClose, CallEnd, CallOutcome, CallRecord, CpuCeiling, Duration, MilliCpu, Timestamp,
+};
 
-use crate::call::{Call, Pace, Turn};
+use crate::call::{Call, Pace, TimeLeft, Turn};
 use crate::call_record::put_before;
+use crate::cpu_model::CpuModel;
 use crate::event_queue::{Event, Token};
 use crate::function::Waiting;
 use crate::gauges::Gauge;
@@ -59,10 +62,10 @@ impl Simulator<'_> {
                 .last()
                 .map_or(0, |&call| u64::from(self.calls[call].demand.parallelism.get()));
             let widest = state.widest - joined;
-            let held = u64::from(state.held.cpu.get());
+            let limit = state.cpu_limit();
             Count {
-                potential: widest.min(held),
-                is_crowded: state.calls.len() > 2 && widest > held,
+                potential: widest.min(limit),
+                is_crowded: state.calls.len() > 2 && widest > limit,
             }
         });
         let after = Count::of(&self.instances[instance]);
@@ -76,16 +79,19 @@ impl Simulator<'_> {
     pub(crate) fn schedule_turn(&mut self, slot: u32) {
         let now = self.now;
         let call = &mut self.calls[slot];
-        let end = match call.pace {
-            Pace::Own => now + call.time_left(),
+        let (end, turn) = match call.pace {
+            Pace::Own => match call.time_left() {
+                TimeLeft::Known(left) => (now + left, Turn::Ends),
+                TimeLeft::AtLeast(left) => (now + left, Turn::GoesOn),
+            },
             // The node reminds itself of ends while its calls compete.
-            Pace::Shared(_) => Timestamp::MAX,
+            Pace::Shared(_) => (Timestamp::MAX, Turn::Ends),
         };
         let kill = call
             .demand
             .crosses(call.grant.memory)
             .map_or(Timestamp::MAX, |after| (call.record.started_at + after).max(now));
-        call.turn = if kill < end { Turn::IsKilled } else { Turn::Ends };
+        call.turn = if kill < end { Turn::IsKilled } else { turn };
         let at = end.min(kill);
         call.turn_token = if at == Timestamp::MAX {
             Token::NONE
@@ -104,6 +110,10 @@ impl Simulator<'_> {
         match call.turn {
             Turn::Ends => self.end_call(slot),
             Turn::IsKilled => self.kill_instance(self.calls[slot].instance),
+            Turn::GoesOn => {
+                call.catch_up(self.now);
+                return self.schedule_turn(slot);
+            }
         }
         self.settle(node);
     }
@@ -126,7 +136,11 @@ impl Simulator<'_> {
         self.calls[slot].finish(self.now);
         self.leave(slot);
         self.report_outcome(slot, false);
-        let Call { record: CallRecord { function, .. }, instance, .. } = self.calls[slot];
+        let Call { record: CallRecord { function, started_at, .. }, instance, .. } =
+            self.calls[slot];
+        let state = &mut self.functions[function.index()];
+        state.run_count += 1;
+        state.run_total += self.now.since(started_at).as_nanos();
         self.close_record(slot, CallEnd::Completed);
         by_kind!(self => place_is_free(function.0, instance));
     }
@@ -153,12 +167,13 @@ impl Simulator<'_> {
 
     /// A killed call as it goes back to its queue.
     fn try_again(&mut self, slot: u32) -> Waiting {
-        let Call { record, demand, .. } = &mut self.calls[slot];
+        let demand = self.calls[slot].plain_demand();
+        let record = &mut self.calls[slot].record;
         record.run = self.now.since(record.started_at);
         let waiting = Waiting {
             id: record.id,
             arrived_at: record.arrived_at,
-            demand: *demand,
+            demand,
             earlier: Some(Box::new(record.clone())),
         };
         self.calls.free(slot);
@@ -182,6 +197,9 @@ impl Simulator<'_> {
             call.record.memory_used += call.demand.memory_used(now.since(call.record.started_at));
         }
         self.used += call.record.cpu_used as f64;
+        if !self.settings.cpu.is_fluid() {
+            self.keep_in_instance(slot, instance);
+        }
         let before = self.can_compete.then(|| Count::of(&self.instances[instance]));
         self.leave_instance(slot, instance);
         if is_running {
@@ -276,11 +294,19 @@ impl Simulator<'_> {
 
     fn hand_over_outcome(&mut self, slot: u32, was_killed: bool) {
         let id = self.calls[slot].record.id.0;
+        if !self.settings.cpu.is_fluid() {
+            self.calls[slot].split_waits();
+        }
         let memory_peak_mib = self.memory_peak(slot, was_killed, self.sensor_noise.normal(id, 1));
-        let Call { record, demand, grant, peak, throttled, .. } = &self.calls[slot];
+        let Call { record, demand, grant, ceiling, peak, throttled, delayed, .. } =
+            &self.calls[slot];
         let run = self.now.since(record.started_at);
         let noise = self.sensor_noise.normal(record.id.0, 0);
-        let peak = f64::from(*peak) * 1e-3 * (1.0 + self.settings.sensors.peak_noise * noise);
+        let peak = match self.settings.cpu {
+            CpuModel::Fluid => f64::from(*peak),
+            CpuModel::Kernel(_) => self.calls[slot].windowed_peak(run),
+        };
+        let peak = peak * 1e-3 * (1.0 + self.settings.sensors.peak_noise * noise);
         let outcome = CallOutcome {
             id: record.id,
             function: record.function,
@@ -293,10 +319,16 @@ impl Simulator<'_> {
             started_at: record.started_at,
             ended_at: self.now,
             was_killed,
-            cpu_peak_cores: peak.min(record.highest_grant.cpu.cores()),
+            cpu_peak_cores: match (self.settings.cpu, ceiling) {
+                (CpuModel::Fluid, CpuCeiling::AtGrant) => {
+                    peak.min(record.highest_grant.cpu.cores())
+                }
+                (CpuModel::Fluid | CpuModel::Kernel(_), _) => peak.max(0.0),
+            },
             memory_peak_mib,
             cpu_mean_cores: record.cpu_used as f64 * 1e-3 / run.as_nanos().max(1) as f64,
             throttled: Duration::from_nanos(*throttled),
+            delayed: Duration::from_nanos_f64(*delayed),
         };
         self.close_at_control(CallClose::Measured(&outcome));
     }

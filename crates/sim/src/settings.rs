@@ -1,7 +1,10 @@
 //! What a simulated cluster is made of. All values are believed: the scenario crate has checked them.
 
 use serde::{Deserialize, Serialize};
-use windfall_core::{Allocation, Duration};
+use windfall_core::{Allocation, CallCapabilities, Duration};
+
+use crate::cpu_model::CpuModel;
+use crate::queue_order::QueueOrder;
 
 /// Where a call goes when several nodes could take it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +84,9 @@ pub struct Faults {
 pub struct Settings {
     /// The machines.
     pub cluster: Cluster,
+    /// How a node's CPU is shared.
+    #[serde(default, skip_serializing_if = "CpuModel::is_fluid")]
+    pub cpu: CpuModel,
     /// The most one call or instance may be granted.
     pub ceiling: Allocation,
     /// Where calls go.
@@ -89,6 +95,14 @@ pub struct Settings {
     pub scale_out: ScaleOut,
     /// Calls that one instance serves at once. With 1, every call is sized on its own.
     pub concurrency: u32,
+    /// Whether a call's CPU is a weight beside which its ceiling may lie higher; else it is a quota, guarantee and
+    /// ceiling in one.
+    pub cpu_weights: bool,
+    /// The most CPU that may be guaranteed for each core where admission goes by expected use: a call never gets less
+    /// than its guarantee divided by this.
+    pub guarantee_bound: f64,
+    /// Which of the waiting calls starts first.
+    pub queue_order: QueueOrder,
     /// How long an idle instance stays.
     pub keep_alive: Duration,
     /// Whether a new instance takes time to start.
@@ -119,10 +133,14 @@ impl Settings {
     pub fn new(nodes: u32, node: Allocation) -> Self {
         Self {
             cluster: Cluster { nodes, node, over_commit_cpu: 1.0, over_commit_memory: 1.0 },
+            cpu: CpuModel::Fluid,
             ceiling: node.min(Allocation::new(8000, u32::MAX)),
             placement: Placement::default(),
             scale_out: ScaleOut::default(),
             concurrency: 1,
+            cpu_weights: false,
+            guarantee_bound: 8.0,
+            queue_order: QueueOrder::default(),
             keep_alive: Duration::from_mins(10),
             cold_starts: true,
             queue_limit: None,
@@ -139,6 +157,14 @@ impl Settings {
             foresight: false,
             tells_presence: false,
             prewarm_evicts: true,
+        }
+    }
+
+    /// What can be set for single calls.
+    pub fn call_capabilities(&self) -> CallCapabilities {
+        match (self.cpu, self.cpu_weights) {
+            (CpuModel::Fluid, false) => CallCapabilities::QUOTA,
+            (CpuModel::Fluid, true) | (CpuModel::Kernel(_), _) => CallCapabilities::ALL,
         }
     }
 

@@ -1,10 +1,12 @@
 //! Contended nodes: the cores go to the instances by weighted max-min, and inside an instance to its
-//! calls in equal parts. Weights are what the instances hold. Between two events of a node all rates
+//! calls in equal parts. Weights are what the instances hold; an instance may
+//! use more than that of what others leave idle if its ceiling lets it. Between two events of a node all rates
 //! are constant, so only the end of the next segment needs a reminder.
 
 use windfall_core::Duration;
 
 use crate::call::Pace;
+use crate::cpu_model::CpuModel;
 use crate::event_queue::{Event, Token};
 use crate::simulator::Simulator;
 use crate::water_filling::{Claim, share_out};
@@ -62,6 +64,8 @@ impl Simulator<'_> {
             self.remind_of_next_change(node, &running);
         } else {
             self.nodes[node as usize].share_token = Token::NONE;
+            self.note_shortage(node, false);
+            self.nodes[node as usize].level = f64::INFINITY;
             self.change_pace(&running, Pace::Own);
         }
         self.nodes[node as usize].running = running;
@@ -75,6 +79,9 @@ impl Simulator<'_> {
     }
 
     fn share_cores(&mut self, node: u32, running: &[u32]) {
+        if !self.settings.cpu.is_fluid() {
+            return self.share_by_kernel(node, running);
+        }
         let capacity = f64::from(self.nodes[node as usize].cpu.get());
         let mut claims = std::mem::take(&mut self.claims);
         claims.clear();
@@ -90,9 +97,13 @@ impl Simulator<'_> {
                 .map(|&slot| &self.calls[slot])
                 .map(|call| f64::from(call.progress.demand_now(&call.demand).get()))
                 .sum();
-            let held = f64::from(self.instances[instance].held.cpu.get());
-            claims.push(Claim { cap: wanted.min(held), weight: held, share: 0.0 });
+            let state = &self.instances[instance];
+            let weight = f64::from(state.held.cpu.get());
+            let cap = wanted.min(state.cpu_limit() as f64);
+            claims.push(Claim { cap, weight, share: 0.0 });
         }
+        let wanted: f64 = claims.iter().map(|claim| claim.cap).sum();
+        self.note_shortage(node, wanted > capacity + 1e-6);
         share_out(capacity, &mut claims);
         let mut shares = claims.iter().map(|claim| claim.share);
         for &slot in running {
@@ -112,12 +123,15 @@ impl Simulator<'_> {
     }
 
     /// Splits an instance's share among its calls in equal parts, none more than it can use.
-    fn share_instance(&mut self, instance: u32, share: f64) {
+    pub(crate) fn share_instance(&mut self, instance: u32, share: f64) {
         let mut claims = std::mem::take(&mut self.inner_claims);
         claims.clear();
         for &slot in self.instances[instance].calls.iter() {
             let call = &self.calls[slot];
-            let cap = f64::from(call.progress.demand_now(&call.demand).get());
+            let cap = match self.settings.cpu {
+                CpuModel::Fluid => f64::from(call.progress.demand_now(&call.demand).get()),
+                CpuModel::Kernel(_) => call.wanted_on_kernel(),
+            };
             claims.push(Claim { cap, weight: 1.0, share: 0.0 });
         }
         share_out(share, &mut claims);
@@ -132,7 +146,10 @@ impl Simulator<'_> {
         for &slot in running {
             let call = &self.calls[slot];
             let Pace::Shared(rate) = call.pace else { continue };
-            next = next.min(call.progress.until_segment_ends(&call.demand, rate));
+            next = next.min(match self.settings.cpu {
+                CpuModel::Fluid => call.progress.until_segment_ends(&call.demand, rate),
+                CpuModel::Kernel(_) => call.until_change_on_kernel(rate),
+            });
         }
         self.nodes[node as usize].share_token = if next == u64::MAX {
             Token::NONE

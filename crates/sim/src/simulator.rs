@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use windfall_core::seed::mix;
 use windfall_core::{
-    Allocation, Arrival, CallControl, GrantChange, PlatformError, Seed, TelemetrySink, Timestamp,
-    Workload,
+    AdmitBy, Allocation, Arrival, CallControl, Duration, GrantChange, PlatformError, Seed,
+    TelemetrySink, Timestamp, Workload,
 };
 
+use crate::admission::UseChange;
 use crate::call::Call;
 use crate::event_queue::{Event, EventQueue, Token};
 use crate::function::{Function, Head};
@@ -20,7 +21,8 @@ use crate::node::Node;
 use crate::noise::Noise;
 use crate::observe::LastObservation;
 use crate::placement::{steps_to_next, stride};
-use crate::settings::Settings;
+use crate::queue_order::Candidate;
+use crate::settings::{Cluster, Settings};
 use crate::slab::Slab;
 use crate::water_filling::Claim;
 
@@ -48,6 +50,12 @@ pub struct Simulator<'a> {
     pub(crate) steps_to_next: u32,
     /// Whether every call gets what its user reserves and the control need not be asked.
     pub(crate) leaves_calls_alone: bool,
+    /// Who decides whether a node can take a call.
+    pub(crate) admit_by: AdmitBy,
+    /// How often all calls of a node are looked at while it is short of CPU.
+    pub(crate) looks_while_short: Option<Duration>,
+    /// The node that is kept for a call of this function that has waited too long.
+    pub(crate) kept_node: Option<(u32, u32)>,
     /// Whether nodes keep a list of their running calls: whoever competes or is called back is found there.
     pub(crate) lists_running: bool,
     /// Whether anybody may still observe what is counted for ticks.
@@ -78,6 +86,8 @@ pub struct Simulator<'a> {
     pub(crate) in_force: VecDeque<u32>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) inner_claims: Vec<Claim>,
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) use_changes: Vec<UseChange>,
     pub(crate) done: Vec<u32>,
 }
 
@@ -92,6 +102,9 @@ impl<'a> Simulator<'a> {
     ) -> Self {
         let mut simulator = Self {
             leaves_calls_alone: false,
+            admit_by: AdmitBy::Grants,
+            looks_while_short: None,
+            kept_node: None,
             lists_running: true,
             is_observed: true,
             settings,
@@ -110,7 +123,7 @@ impl<'a> Simulator<'a> {
             stride: stride(settings.cluster.nodes),
             steps_to_next: steps_to_next(stride(settings.cluster.nodes), settings.cluster.nodes),
             kind: Kind::of(&settings),
-            can_compete: settings.cluster.over_commit_cpu > 1.0 || !settings.sizes_calls(),
+            can_compete: true,
             cold_noise: Noise::new(seed),
             sensor_noise: Noise::new(seed),
             fault_noise: Noise::new(seed),
@@ -127,6 +140,8 @@ impl<'a> Simulator<'a> {
             in_force: VecDeque::new(),
             claims: Vec::new(),
             inner_claims: Vec::new(),
+            candidates: Vec::new(),
+            use_changes: Vec::new(),
             done: Vec::new(),
         };
         simulator.start_over(seed);
@@ -142,7 +157,15 @@ impl<'a> Simulator<'a> {
         self.calls = Slab::default();
         self.instances = Slab::default();
         self.heads.clear();
-        self.nodes = (0..cluster.nodes).map(|_| Node::new(&cluster)).collect();
+        self.admit_by = self.control.hints().admit_by;
+        self.looks_while_short = self.control.hints().looks_while_short;
+        self.kept_node = None;
+        let bound = match self.admit_by {
+            AdmitBy::Grants => cluster.over_commit_cpu,
+            AdmitBy::Control | AdmitBy::FuturePeak => self.settings.guarantee_bound,
+        };
+        let granted = Cluster { over_commit_cpu: bound, ..cluster };
+        self.nodes = (0..cluster.nodes).map(|_| Node::new(&granted)).collect();
         self.functions = (0u64..)
             .zip(self.workload.functions())
             .map(|(i, profile)| {
@@ -157,6 +180,11 @@ impl<'a> Simulator<'a> {
         };
         self.leaves_calls_alone =
             self.control.hints().leaves_calls_alone && self.functions.iter().all(is_usual);
+        // Under the kernel's CPU a policy may let calls use more than they are granted.
+        self.can_compete = cluster.over_commit_cpu > 1.0
+            || self.settings.cpu_weights
+            || !self.settings.sizes_calls()
+            || !(self.settings.cpu.is_fluid() || self.leaves_calls_alone);
         self.lists_running = self.can_compete || !self.leaves_calls_alone;
         self.is_observed = true;
         self.gauges = Gauges::default();
@@ -317,6 +345,7 @@ impl<'a> Simulator<'a> {
             Event::InstanceOutgrows(instance) => self.on_outgrown(instance, token),
             Event::KeepAliveEnds(function) => self.on_keep_alive_end(function, token),
             Event::ShareChanges(node) => self.on_share_change(node, token),
+            Event::NodeShort(node) => self.on_node_short(node),
             Event::NodeFails(node) => self.on_node_failure(node),
             Event::NodeReturns(node) => self.on_node_return(node),
         }

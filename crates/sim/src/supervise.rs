@@ -1,11 +1,14 @@
 //! Looks at running calls, live changes of what they hold, loans called back, and debts.
 
 use windfall_core::record::GrantStep;
-use windfall_core::{Allocation, Duration, GrantChange, MilliCpu, Resized, RunningCall, Sensed};
+use windfall_core::{
+    Allocation, CpuCeiling, Duration, GrantChange, MilliCpu, Resized, RunningCall, Sensed,
+};
 
 use crate::call::Call;
-use crate::dispatch::CAPABILITIES;
+use crate::cpu_model::CpuModel;
 use crate::event_queue::{Event, Token};
+use crate::kept_memory::memory_in_use;
 use crate::run::Count;
 use crate::simulator::Simulator;
 
@@ -15,10 +18,51 @@ const SLOW: u64 = 10;
 impl Simulator<'_> {
     /// The control looks at a running call.
     pub(crate) fn on_look(&mut self, slot: u32, token: Token) {
-        let now = self.now;
-        let Some(call) = self.calls.get_mut(slot).filter(|call| call.look_token == token) else {
+        if self.calls.get_mut(slot).is_none_or(|call| call.look_token != token) {
             return;
-        };
+        }
+        let node = self.look(slot);
+        self.settle(node);
+    }
+
+    /// Calls on `node` wait for CPU from now on, or no longer.
+    pub(crate) fn note_shortage(&mut self, node: u32, is_short: bool) {
+        let state = &mut self.nodes[node as usize];
+        if std::mem::replace(&mut state.is_short, is_short) == is_short {
+            return;
+        }
+        if let Some(every) = self.looks_while_short.filter(|_| is_short && !state.expects_looks) {
+            state.expects_looks = true;
+            self.queue.push(self.now + every, Event::NodeShort(node));
+        }
+    }
+
+    /// A node has been short of CPU for a moment: the control looks at all of its calls.
+    pub(crate) fn on_node_short(&mut self, node: u32) {
+        let state = &mut self.nodes[node as usize];
+        state.expects_looks = false;
+        if !state.is_short {
+            return;
+        }
+        let mut slots = state.running.clone();
+        slots.retain(|&slot| self.calls[slot].look_token != Token::NONE);
+        for slot in slots {
+            self.look(slot);
+        }
+        self.settle(node);
+        let state = &mut self.nodes[node as usize];
+        if let Some(every) =
+            self.looks_while_short.filter(|_| state.is_short && !state.expects_looks)
+        {
+            state.expects_looks = true;
+            self.queue.push(self.now + every, Event::NodeShort(node));
+        }
+    }
+
+    /// Asks the control about a running call and sets in motion what it answers; tells the call's node.
+    fn look(&mut self, slot: u32) -> u32 {
+        let now = self.now;
+        let call = &mut self.calls[slot];
         call.catch_up(now);
         call.record.looks += 1;
         let running = self.running_view(slot);
@@ -36,8 +80,9 @@ impl Simulator<'_> {
             None => Token::NONE,
         };
         self.hold_back(slot, look.held_back);
+        self.change_ceiling(slot, look.cpu_ceiling);
         self.change_grant(slot, look.grant, look.why);
-        self.settle(running.node.0);
+        running.node.0
     }
 
     /// Keeps `cpu` of the call's node out of new calls' reach from now on.
@@ -70,8 +115,9 @@ impl Simulator<'_> {
             owed: book.owed_to(slot),
             free_on_node: book.free(),
             waiting: self.ledger.waiting,
+            node_is_short: self.nodes[call.record.node.index()].is_short,
             actuation_delay: self.settings.actuation_delay,
-            capabilities: CAPABILITIES,
+            capabilities: self.settings.call_capabilities(),
             sensed,
         }
     }
@@ -96,10 +142,18 @@ impl Simulator<'_> {
         call.looked.at = now;
         call.looked.used = call.record.cpu_used;
         call.looked.throttled = call.throttled;
+        let delayed =
+            (call.delayed - std::mem::replace(&mut call.looked.delayed, call.delayed)) / nanos;
+        // A counter of the kernel shows what was used, also beyond the mean rate of a quota.
+        let most = match self.settings.cpu {
+            CpuModel::Fluid => call.cpu_limit().cores(),
+            CpuModel::Kernel(_) => f64::MAX,
+        };
         Sensed {
             window,
-            cpu_used_cores: (used * (1.0 + relative) + jitter).clamp(0.0, call.grant.cpu.cores()),
+            cpu_used_cores: (used * (1.0 + relative) + jitter).clamp(0.0, most),
             throttled_share: throttled.min(1.0),
+            delayed_share: delayed.min(1.0),
             memory_mib: call.demand.memory_at(now.since(call.record.started_at)).mib(),
         }
     }
@@ -122,6 +176,23 @@ impl Simulator<'_> {
             let record = &self.calls[slot].record;
             record.node.0 == node && record.id == change.call
         })
+    }
+
+    /// Sets another rule for the most CPU a call may use. What a ceiling follows is the grant, so only the rule is
+    /// kept here.
+    fn change_ceiling(&mut self, slot: u32, ceiling: CpuCeiling) {
+        let call = &mut self.calls[slot];
+        if call.ceiling == ceiling {
+            return;
+        }
+        call.catch_up(self.now);
+        call.ceiling = ceiling;
+        call.limit_changed(self.now);
+        let (instance, node) = (call.instance, call.record.node.index());
+        let count = Count::of(&self.instances[instance]);
+        self.instances[instance].ceiling = ceiling;
+        self.count_potential(node, instance, Some(count));
+        self.schedule_turn(slot);
     }
 
     /// Sets a change in motion: now, or after the platform's delay.
@@ -174,6 +245,7 @@ impl Simulator<'_> {
 
     /// Changes what a call holds. Raises get what is free; the rest is owed.
     fn resize(&mut self, slot: u32, wanted: Allocation, why: &'static str) {
+        let wanted = self.accepted_memory(slot, wanted);
         let node = self.calls[slot].record.node.0;
         self.nodes[node as usize].book.forgive(slot);
         let grant = self.calls[slot].grant;
@@ -206,14 +278,15 @@ impl Simulator<'_> {
                 continue;
             }
             call.asked = None;
+            let refused = call.kernel.refused.take();
             let change = Resized {
                 call: call.record.id,
                 node: call.record.node,
                 at: self.now,
                 reservation: call.record.reservation,
-                asked: call.grant,
+                asked: refused.unwrap_or(call.grant),
                 in_force: call.grant,
-                refused: None,
+                refused: refused.map(|_| memory_in_use()),
             };
             let mut changes = std::mem::take(&mut self.changes);
             self.control.resized(&change, &mut changes);
@@ -244,6 +317,9 @@ impl Simulator<'_> {
         call.account(now);
         let (before, node, instance) = (call.grant, call.record.node.index(), call.instance);
         call.grant = grant;
+        if before.cpu != grant.cpu {
+            call.limit_changed(now);
+        }
         call.record.lowest_grant = call.record.lowest_grant.min(grant);
         call.record.highest_grant = call.record.highest_grant.max(grant);
         call.record.changes += 1;

@@ -89,6 +89,13 @@ pub const METRIC_NAMES: &[MetricName] = &[
     gauge("windfall_instances_count", &["state"], "Instances, by state."),
     gauge("windfall_observation_age_seconds", &[], "Age of the last complete picture."),
     gauge("windfall_policy_quarantined_flag", &["policy"], "1 while a policy is set aside."),
+    counter("windfall_objective_judged_total", &[], "Calls whose function has an objective."),
+    counter("windfall_objective_missed_total", &[], "Those of them that were late or failed."),
+    counter("windfall_cpu_reserved_core_seconds_total", &[], "CPU that users reserved for calls."),
+    gauge("windfall_tick_age_seconds", &[], "Time since the last tick began."),
+    gauge("windfall_tick_duration_seconds", &[], "How long the last tick took."),
+    gauge("windfall_killed_flag", &[], "1 while the kill switch is on."),
+    counter("windfall_database_rows_dropped_total", &[], "Rows that the database did not take."),
     counter("windfall_journal_bytes_total", &[], "Bytes written to the journal."),
     counter("windfall_journal_errors_total", &[], "Writes to the journal that failed."),
 ];

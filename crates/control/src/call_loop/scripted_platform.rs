@@ -243,6 +243,7 @@ impl<'a> ScriptedPlatform<'a> {
             owed: book.owed_to(call.view.id),
             free_on_node: book.free(),
             waiting: 0,
+            node_is_short: false,
             actuation_delay: Duration::ZERO,
             capabilities: call.view.capabilities,
             sensed: if is_lost {
@@ -252,6 +253,7 @@ impl<'a> ScriptedPlatform<'a> {
                     window,
                     cpu_used_cores: call.in_force.cpu.cores() * load.min(1.0),
                     throttled_share: if load > 1.0 { 1.0 } else { 0.0 },
+                    delayed_share: 0.0,
                     memory_mib: call.in_force.memory.mib() * 0.5,
                 }
             },

@@ -37,6 +37,7 @@ impl Capricious {
             },
             memory_mib: reservation.memory.mib() * share(5 + self.below(11)),
             beyond: if self.below(3) == 0 { Beyond::FreeCapacity } else { Beyond::HarvestPool },
+            demand: None,
             expected_run: (self.below(2) == 0).then(|| Duration::from_millis(100)),
             look_after: (self.below(6) > 0).then(|| Duration::from_millis(5 + self.below(60))),
             why: "at random",

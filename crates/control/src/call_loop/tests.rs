@@ -184,6 +184,7 @@ fn any_decision() -> impl Strategy<Value = Option<CallDecision>> {
             cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib: mib * 100.0,
             beyond: if pools { Beyond::HarvestPool } else { Beyond::FreeCapacity },
+            demand: None,
             expected_run: look.map(Duration::from_secs),
             look_after: look.map(Duration::from_millis),
             why: "any",
@@ -229,6 +230,7 @@ impl Node {
             window: Duration::from_millis(100),
             cpu_used_cores: grant.cpu.cores() * load.min(1.0),
             throttled_share: if load > 1.0 { 1.0 } else { 0.0 },
+            delayed_share: 0.0,
             memory_mib: grant.memory.mib() * 0.5,
         };
         let look = RunningCall { free_on_node: room, sensed, ..running(id, grant) };

@@ -48,6 +48,7 @@ fn look_at(millis: u64, grant: Allocation, sensed: Sensed) -> RunningCall {
         owed: Allocation::ZERO,
         free_on_node: Allocation::new(8000, 8192),
         waiting: 0,
+        node_is_short: false,
         actuation_delay: Duration::from_millis(10),
         capabilities: call.capabilities,
         sensed,
@@ -56,7 +57,7 @@ fn look_at(millis: u64, grant: Allocation, sensed: Sensed) -> RunningCall {
 
 fn sensed(cores: f64, throttled_share: f64, memory_mib: f64) -> Sensed {
     let window = Duration::from_millis(100);
-    Sensed { window, cpu_used_cores: cores, throttled_share, memory_mib }
+    Sensed { window, cpu_used_cores: cores, throttled_share, memory_mib, delayed_share: 0.0 }
 }
 
 fn decision(cpu: u32, memory: u32) -> CallDecision {
@@ -131,6 +132,7 @@ fn a_lost_call_is_no_longer_watched() {
         cpu_ceiling: CpuCeiling::AtGrant,
         beyond: Beyond::FreeCapacity,
         expected_run: None,
+        demand: None,
         look_after: None,
         held_back: MilliCpu::ZERO,
         amendments: Vec::new(),
@@ -252,6 +254,7 @@ fn worst_overdraft(
                 window,
                 cpu_used_cores: used / steps * 1e-3,
                 throttled_share: throttled as f64 / steps,
+                delayed_share: 0.0,
                 memory_mib: 1.0,
             };
             let actuation_delay = Duration::from_millis(delay);
@@ -337,5 +340,53 @@ proptest! {
         let settings = SlackSettings { beta: BETA, preference, ..SlackSettings::default() };
         let worst = worst_overdraft(&mut slack(settings), first, delay, &demand, &decisions);
         prop_assert!(worst <= 1e-6, "{worst} ms more than the slack");
+    }
+}
+
+mod slack_weights {
+    use super::*;
+    use crate::call_safeguards::{SlackWeights, SlackWeightsSettings};
+
+    fn look(millis: u64, window: u64, delayed_share: f64, node_is_short: bool) -> RunningCall {
+        let window = Duration::from_millis(window);
+        let sensed = Sensed { window, delayed_share, ..sensed(1.0, delayed_share, 10.0) };
+        RunningCall { node_is_short, ..look_at(millis, Allocation::new(1000, 256), sensed) }
+    }
+
+    fn weight(chain: &mut CallSafeguardChain, running: &RunningCall, cpu: u32) -> u32 {
+        let plan = chain.while_running(running, &decision(cpu, 256)).unwrap();
+        plan.grant().cpu.get()
+    }
+
+    #[test]
+    fn a_call_gives_way_only_where_cpu_is_short_and_as_long_as_it_has_slack() {
+        let mut chain = CallSafeguardChain::new(vec![Box::new(SlackWeights::default())]);
+        assert_eq!(weight(&mut chain, &look(2000, 2000, 0.0, false), 50), 1000, "nobody waits");
+        assert_eq!(weight(&mut chain, &look(2000, 0, 0.0, true), 50), 50);
+        assert_eq!(weight(&mut chain, &look(2000, 0, 0.0, true), 1), 50, "never less");
+        // 100 ms lost in the last 200 ms: 0.04 x 2.1 s = 84 ms are gone.
+        assert_eq!(weight(&mut chain, &look(2200, 200, 0.5, true), 50), 1000);
+    }
+
+    proptest! {
+        /// Whatever a policy asks for, a call that has lost its share holds its reservation.
+        #[test]
+        fn no_call_is_below_its_guaranteed_weight_beyond_its_slack(
+            looks in proptest::collection::vec((1u64..50, 0.0f64..1.0, any::<bool>(), 0u32..3000), 1..200),
+        ) {
+            let settings = SlackWeightsSettings::default();
+            let mut chain = CallSafeguardChain::new(vec![Box::new(SlackWeights::new(settings))]);
+            let (mut now, mut lost) = (0, 0.0);
+            for (window, delayed, short, cpu) in looks {
+                now += window;
+                lost += delayed * window as f64 * 1e-3;
+                let held = weight(&mut chain, &look(now, window, delayed, short), cpu);
+                let slack = settings.beta * (now as f64 * 1e-3 - lost) - lost;
+                if !short || slack <= settings.margin_seconds - 1e-9 {
+                    prop_assert!(held >= 1000, "{held} with a slack of {slack}");
+                }
+                prop_assert!(held >= 50);
+            }
+        }
     }
 }

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use crate::call::{CallId, CallView, NodeId, RunningCall};
-use crate::call_control::{CallClose, CallControl, CallHints, GrantChange, Look, Resized, Start};
+use crate::call_control::{
+    CallClose, CallControl, CallHints, GrantChange, Look, NodeOffer, Resized, Start,
+};
 use crate::call_safeguard::CallPlan;
 use crate::platform::Refusal;
 use crate::time::{Duration, Timestamp};
@@ -215,6 +217,11 @@ impl<C: CallControl> CheckedCalls<C> {
             return self.note(format!("call {id}: an answer before its start or after its close"));
         };
         let node = open.node;
+        // A start may be refused in part, without anybody asking: a warm process keeps more memory than it was to have.
+        let answers_start = open.asked.is_none()
+            && open.looked_at.is_none()
+            && change.refused.is_some()
+            && open.in_force == change.asked;
         open.in_force = change.in_force;
         let is_superseded = change.refused == Some(Refusal::Superseded);
         let replaced = open.superseded.iter().position(|asked| *asked == change.asked);
@@ -223,7 +230,7 @@ impl<C: CallControl> CheckedCalls<C> {
             self.tally.answered += 1;
         } else if let Some(place) = replaced.filter(|_| is_superseded || change.refused.is_none()) {
             open.superseded.remove(place);
-        } else {
+        } else if !answers_start {
             let asked = open.asked;
             self.note(format!("call {id}: an answer to {}, asked was {asked:?}", change.asked));
         }
@@ -326,9 +333,14 @@ impl<C: CallControl> CallControl for CheckedCalls<C> {
         self.ask_all(end.node(), &changes[known..]);
     }
 
+    fn admit(&self, call: &CallView, plan: &CallPlan, offer: &NodeOffer) -> Option<f64> {
+        self.inner.admit(call, plan, offer)
+    }
+
     /// Nothing may be skipped while it watches.
     fn hints(&self) -> CallHints {
-        CallHints::default()
+        let CallHints { admit_by, looks_while_short, .. } = self.inner.hints();
+        CallHints { admit_by, looks_while_short, ..CallHints::default() }
     }
 
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {

@@ -105,6 +105,7 @@ pub fn running_calls(call: &CallView, grant: Allocation) -> Vec<RunningCall> {
         window: Duration::from_millis(100),
         cpu_used_cores: grant.cpu.cores() * cpu_share,
         throttled_share,
+        delayed_share: 0.0,
         memory_mib: grant.memory.mib() * memory_share,
     };
     [sensed(0.0, 0.0, 0.1), sensed(0.6, 0.0, 0.5), sensed(1.0, 1.0, 0.5), sensed(0.4, 0.1, 0.99)]
@@ -123,6 +124,7 @@ pub fn running_calls(call: &CallView, grant: Allocation) -> Vec<RunningCall> {
             owed: Allocation::ZERO,
             free_on_node: Allocation::new(16_000, 16_384),
             waiting: call.waiting,
+            node_is_short: false,
             actuation_delay: Duration::from_millis(10),
             capabilities: call.capabilities,
             sensed,
@@ -149,5 +151,6 @@ pub fn outcome_of(call: &CallView, grant: Allocation, was_killed: bool) -> CallO
         memory_peak_mib: grant.memory.mib() * memory_share,
         cpu_mean_cores: grant.cpu.cores() * 0.4,
         throttled: Duration::ZERO,
+        delayed: Duration::ZERO,
     }
 }

@@ -2,8 +2,8 @@
 //! its last call and no CPU.
 
 use windfall_core::{
-    Allocation, CallPlan, CallSafeguardChain, CpuCeiling, Duration, Mebibytes, MilliCpu, NodeId,
-    Start,
+    AdmitBy, Allocation, CallPlan, CallSafeguardChain, CpuCeiling, Duration, Mebibytes, MilliCpu,
+    NodeId, Start,
 };
 
 use super::Behaviour;
@@ -12,6 +12,7 @@ use crate::function::{Head, Waiting};
 use crate::gauges::Gauge;
 use crate::instance::Stage;
 use crate::placement::Place;
+use crate::queue_order::QueueOrder;
 use crate::simulator::Simulator;
 
 /// The kind.
@@ -20,15 +21,17 @@ pub(crate) struct PerCall;
 impl Behaviour for PerCall {
     #[inline(always)]
     fn arrive(sim: &mut Simulator<'_>, function: u32, mut waiting: Waiting) {
-        let is_first = sim.functions[function as usize].queue.is_empty();
-        if !(is_first && sim.starts_immediately(function, &mut waiting)) {
+        if !(sim.may_overtake(function) && sim.starts_immediately(function, &mut waiting)) {
             sim.enqueue(function, waiting);
         }
     }
 
     #[inline]
     fn use_room(sim: &mut Simulator<'_>, node: u32) {
-        sim.start_waiting(node);
+        match sim.settings.queue_order {
+            QueueOrder::FirstCome => sim.start_waiting(node),
+            QueueOrder::ShortestFirst { starved_after } => sim.start_in_order(node, starved_after),
+        }
     }
 
     /// Calls that wait need room: a hundred idle instances would not start them sooner.
@@ -121,7 +124,11 @@ impl Simulator<'_> {
         }
         let view = self.view(function, waiting);
         let mut plan = self.control.size(&view);
-        let Some(at) = self.choose_place(function, &plan) else { return false };
+        let at = match self.admit_by {
+            AdmitBy::Grants => self.choose_place(function, &plan),
+            AdmitBy::Control | AdmitBy::FuturePeak => self.choose_admitting(&view, &plan),
+        };
+        let Some(at) = at else { return false };
         let room = self.nodes[at.node as usize].book.room();
         let start = self.control.start(&view, &plan, NodeId(at.node), room);
         self.place(function, waiting, Some(&mut plan), start, at);
@@ -145,13 +152,63 @@ impl Simulator<'_> {
                 return;
             }
             let least = least.unwrap_or_else(|| self.size_head(function, place));
-            if least.fits(room) {
+            if least.fits(room) && self.admits_head(function, node) {
                 // Whoever follows in this queue is younger, so nobody before `place` has changed.
                 self.start_head(function, node);
             } else {
                 place += 1;
             }
         }
+    }
+
+    /// Whether the first in a queue may start on `node`, which has room for it.
+    #[inline]
+    fn admits_head(&mut self, function: u32, node: u32) -> bool {
+        if self.admit_by == AdmitBy::Grants {
+            return true;
+        }
+        let state = &self.functions[function as usize];
+        let Some(first) = state.queue.front() else { return false };
+        let view = self.view(function, first);
+        let plan = match (&state.head_plan, first.earlier.is_some()) {
+            (Some(plan), false) => plan.clone(),
+            (_, true) => CallSafeguardChain::default().as_reserved(&view),
+            (None, false) => self.control.size(&view),
+        };
+        self.admits(node, &view, &plan).is_some()
+    }
+
+    /// Starts the call at `place` of a queue on `node` if that takes it.
+    pub(crate) fn start_waiting_call(&mut self, function: u32, place: usize, node: u32) -> bool {
+        let Some(waiting) = self.functions[function as usize].queue.get(place) else {
+            return false;
+        };
+        if self.leaves_calls_alone {
+            let start = self.start_as_reserved(function);
+            if !self.nodes[node as usize].book.has_room(start.grant) {
+                return false;
+            }
+            let Some(mut waiting) = self.dequeue_at(function, place) else { return false };
+            self.place(function, &mut waiting, None, start, self.place_of(function, node));
+            self.record_presence(function);
+            return true;
+        }
+        let view = self.view(function, waiting);
+        let is_retry = waiting.earlier.is_some();
+        let mut plan = match is_retry {
+            true => CallSafeguardChain::default().as_reserved(&view),
+            false => self.control.size(&view),
+        };
+        if self.admits(node, &view, &plan).is_none() {
+            return false;
+        }
+        let Some(mut waiting) = self.dequeue_at(function, place) else { return false };
+        let room = self.nodes[node as usize].book.room();
+        let start = self.control.start(&view, &plan, NodeId(node), room);
+        let plan = if is_retry { None } else { Some(&mut plan) };
+        self.place(function, &mut waiting, plan, start, self.place_of(function, node));
+        self.record_presence(function);
+        true
     }
 
     /// Sizes the first in a queue and notes the least it can start with.
@@ -213,6 +270,8 @@ impl Simulator<'_> {
         let node = at.node;
         debug_assert!(start.grant.fits(self.nodes[node as usize].book.room()), "{}", start.grant);
         let warm = self.take_idle(function, at.steps);
+        let asked = start.grant;
+        let (start, warm) = self.fit_resident(start, warm, node);
         self.make_room(node, start.grant);
         self.nodes[node as usize].hold(start.grant, self.now);
         self.gauges.hold(start.grant, self.functions[function as usize].reservation);
@@ -222,8 +281,11 @@ impl Simulator<'_> {
         };
         let call = self.new_call(function, waiting, plan, start, instance);
         self.join(call, instance);
-        let held = start.grant;
-        self.instances[instance].held = held;
+        let state = &mut self.instances[instance];
+        (state.held, state.ceiling) = (start.grant, start.cpu_ceiling);
+        if start.grant != asked {
+            self.report_start_refused(call, asked);
+        }
         if warm.is_some() {
             self.begin_run(call);
         } else {
@@ -243,8 +305,9 @@ impl Simulator<'_> {
         } else {
             Duration::ZERO
         };
-        record.cold_start = cold;
         function.window.cold_starts += 1;
+        let cold = self.start_under_limit(cold, instance);
+        self.calls[call].record.cold_start = cold;
         let token = self.queue.push(self.now + cold, Event::InstanceReady(instance));
         self.instances[instance].token = token;
         debug_assert!(self.instances[instance].stage == Stage::Starting);

@@ -272,6 +272,7 @@ impl Simulator<'_> {
             call.catch_up(now);
             call.account(now);
             call.grant = held;
+            call.limit_changed(now);
             call.record.lowest_grant = call.record.lowest_grant.min(held);
             call.record.highest_grant = call.record.highest_grant.max(held);
             call.record.changes += 1;

@@ -9,7 +9,7 @@ use windfall_core::{
     Allocation, CallControl, CallDecision, CallDemand, CallPolicy, CallSafeguardChain, CallView,
     CpuCeiling, Duration, Mebibytes, PolicyError, Resource, RunningCall, Seed,
 };
-use windfall_sim::{Faults, Settings, Simulator};
+use windfall_sim::{CpuModel, Faults, KernelCpu, Settings, Simulator};
 
 use crate::stage::{Everything, Script, at, function, work};
 
@@ -70,6 +70,21 @@ fn the_same_holds_when_nodes_are_lost_changes_are_slow_and_measurements_vanish()
     }
 }
 
+#[test]
+fn the_same_holds_under_the_kernels_cpu_which_refuses_to_shrink_memory_in_use() {
+    for cpu in [
+        CpuModel::kernel(),
+        CpuModel::Kernel(KernelCpu { follows_rounds: true, ..KernelCpu::default() }),
+    ] {
+        let settings = Settings { cpu, ..Settings::new(2, NODE) };
+        let tally = keeps_its_promises(settings);
+        assert!(tally.changes > 1000 && tally.measured > 500, "{tally:?}");
+        assert!(tally.refused > 10, "{tally:?}");
+        let tally = keeps_its_promises(Settings { faults: faults(), ..settings });
+        assert!(tally.lost > 10, "{tally:?}");
+    }
+}
+
 /// Lends, borrows and asks for what the simulator cannot do.
 struct Lender(u64);
 
@@ -85,6 +100,7 @@ impl CallPolicy for Lender {
             cpu_ceiling: CpuCeiling::Unlimited,
             memory_mib: call.reservation.memory.mib(),
             beyond: Beyond::HarvestPool,
+            demand: None,
             expected_run: Some(Duration::from_secs(1)),
             look_after: Some(Duration::from_millis(20)),
             why: "lends",

@@ -84,6 +84,8 @@ pub(crate) type OnLook = Box<dyn FnMut(&RunningCall) -> (Allocation, Option<Dura
 pub(crate) struct Scripted {
     /// The grant at dispatch; the reservation if nothing is said.
     pub(crate) grant: Option<Allocation>,
+    /// The most CPU that calls may use, where the platform tells that from the grant.
+    pub(crate) ceiling: CpuCeiling,
     /// When to look first.
     pub(crate) look_after: Option<Duration>,
     pub(crate) on_look: OnLook,
@@ -98,6 +100,7 @@ impl Default for Scripted {
     fn default() -> Self {
         Self {
             grant: None,
+            ceiling: CpuCeiling::AtGrant,
             look_after: None,
             on_look: Box::new(|running| (running.grant, None)),
             outcomes: Vec::new(),
@@ -112,6 +115,9 @@ impl CallControl for Scripted {
         let grant = self.grant.unwrap_or(call.reservation);
         let mut decision = CallDecision::exactly(grant, "script");
         decision.look_after = self.look_after;
+        if self.ceiling == CpuCeiling::Unlimited {
+            decision.cpu_ceiling = CpuCeiling::Unlimited;
+        }
         CallSafeguardChain::default().at_dispatch(call, &decision).expect("an allocation")
     }
 
@@ -124,7 +130,7 @@ impl CallControl for Scripted {
         let (grant, look_after) = (self.on_look)(running);
         let taken = running.reservation.cpu.saturating_sub(grant.cpu);
         let held_back = if self.holds_back { taken } else { MilliCpu::ZERO };
-        let cpu_ceiling = CpuCeiling::AtGrant;
+        let cpu_ceiling = self.ceiling;
         Look { grant, cpu_ceiling, look_after, held_back, amendments: Vec::new(), why: "script" }
     }
 

@@ -37,6 +37,7 @@ fn end(id: u64, grant: Allocation, peak: f64, seconds: u64) -> CallOutcome {
         memory_peak_mib: 100.0,
         cpu_mean_cores: peak,
         throttled: Duration::ZERO,
+        delayed: Duration::ZERO,
     }
 }
 

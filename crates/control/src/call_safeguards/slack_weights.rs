@@ -1,0 +1,102 @@
+//! Who gives way when a node is short of CPU: calls that can afford it, and only as far as they can.
+//!
+//! ```text
+//!   loss     time by which waiting for CPU has set the call back so far
+//!   slack    0.04 * (time it would have run alone) - loss
+//!   weight   slack > 3 ms: a policy may lower it to a twentieth of the reservation;  else: the reservation
+//! ```
+//!
+//! A call that would have run for 2 s alone and lost 20 ms has 60 ms of slack: while it gives way, a call that has just
+//! begun and has none gets its cores. Looked at every 5 ms, it loses at most 5 ms more than is left to it, so no call
+//! runs more than 5 % longer because of its own slack. Without a measurement, with less weight than a twentieth, or on a
+//! node that is not short, it gets its reservation back.
+
+use std::collections::BTreeMap;
+
+use windfall_core::{
+    CallId, CallOutcome, CallSafeguard, CallView, MilliCpu, Proposal, RunningCall,
+};
+
+pub(super) const NAME: &str = "slack-weights";
+
+/// Settings of [`SlackWeights`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlackWeightsSettings {
+    /// Share of its run alone that a call may lose.
+    pub beta: f64,
+    /// The least weight of a call that gives way, as a share of its reservation.
+    pub least_share: f64,
+    /// Slack below which a call does not give way, seconds.
+    pub margin_seconds: f64,
+}
+
+impl Default for SlackWeightsSettings {
+    fn default() -> Self {
+        Self { beta: 0.04, least_share: 0.05, margin_seconds: 0.003 }
+    }
+}
+
+/// No call below its guaranteed weight but within its slack.
+#[derive(Clone, Debug, Default)]
+pub struct SlackWeights {
+    settings: SlackWeightsSettings,
+    /// Seconds lost, of calls that have lost any.
+    lost: BTreeMap<CallId, f64>,
+}
+
+impl SlackWeights {
+    /// A rule that has seen no call.
+    pub fn new(settings: SlackWeightsSettings) -> Self {
+        Self { settings, lost: BTreeMap::new() }
+    }
+
+    /// Seconds that the call may still lose.
+    fn slack(&mut self, running: &RunningCall) -> f64 {
+        let sensed = &running.sensed;
+        let more = sensed.delayed_share * sensed.window.as_secs_f64();
+        if more > 0.0 {
+            *self.lost.entry(running.id).or_default() += more;
+        }
+        let lost = self.lost.get(&running.id).copied().unwrap_or(0.0);
+        let alone = running.elapsed().as_secs_f64() - lost;
+        self.settings.beta * alone - lost
+    }
+}
+
+impl CallSafeguard for SlackWeights {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn at_dispatch(&mut self, call: &CallView, proposal: &mut Proposal) {
+        let guaranteed = call.reservation.cpu.min(call.ceiling.cpu);
+        proposal.amend_cpu(
+            NAME,
+            proposal.grant.cpu.max(guaranteed),
+            "a call starts with its guaranteed weight",
+        );
+    }
+
+    fn while_running(&mut self, running: &RunningCall, proposal: &mut Proposal) {
+        let reserved = running.reservation.cpu.min(running.ceiling.cpu);
+        let slack = self.slack(running);
+        let may_give_way = running.node_is_short && slack > self.settings.margin_seconds;
+        let least = if may_give_way {
+            let millis = f64::from(reserved.get()) * self.settings.least_share;
+            MilliCpu::new((millis.ceil() as u32).clamp(1, reserved.get().max(1)))
+        } else {
+            reserved
+        };
+        if proposal.grant.cpu < least {
+            proposal.amend_cpu(NAME, least, "no less than its guaranteed weight");
+        }
+    }
+
+    fn at_end(&mut self, outcome: &CallOutcome) {
+        self.lost.remove(&outcome.id);
+    }
+
+    fn lost(&mut self, call: CallId) {
+        self.lost.remove(&call);
+    }
+}
