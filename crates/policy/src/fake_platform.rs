@@ -106,6 +106,7 @@ impl FakePlatform {
             window,
             cpu_used_cores: demand.parallelism.min(grant.cpu).cores(),
             throttled_share: f64::from(demand.parallelism > grant.cpu),
+            delayed_share: 0.0,
             memory_mib: demand.memory_at(elapsed).mib(),
         };
         let now = view.now + elapsed;
@@ -128,6 +129,7 @@ pub(crate) fn running(view: &CallView) -> RunningCall {
         owed: Allocation::ZERO,
         free_on_node: Allocation::new(64_000, 65_536),
         waiting: 0,
+        node_is_short: false,
         actuation_delay: Duration::ZERO,
         capabilities: view.capabilities,
         sensed: Sensed::default(),
@@ -174,6 +176,7 @@ pub(crate) fn outcome(
         memory_peak_mib,
         cpu_mean_cores: cpu_peak_cores,
         throttled: Duration::ZERO,
+        delayed: Duration::ZERO,
     }
 }
 
@@ -221,6 +224,7 @@ fn closed(
         started_at: view.now,
         ended_at: view.now + run,
         throttled: if is_short { run.scaled(0.5) } else { Duration::ZERO },
+        delayed: Duration::ZERO,
         ..outcome(view.reservation, last_grant, cpu, memory)
     }
 }

@@ -13,7 +13,9 @@
 //! is known to be too small. Otherwise more memory than the user reserved has no benefit.
 
 use serde::{Deserialize, Serialize};
-use windfall_core::{CallDecision, CallOutcome, CallPolicy, CallView, FunctionId, PolicyError};
+use windfall_core::{
+    CallDecision, CallOutcome, CallPolicy, CallView, Duration, FunctionId, PolicyError, RunningCall,
+};
 
 use crate::peak_reading::PeakReading;
 use crate::per_function::PerFunction;
@@ -39,6 +41,8 @@ pub struct HistogramSettings {
     pub floor_memory_mib: f64,
     /// How measured peaks are corrected for censoring.
     pub peaks: PeakReading,
+    /// Trim running calls to 1.05 times their use this often, and restore them once they are throttled; 0 never does.
+    pub trim_millis: u64,
 }
 
 impl Default for HistogramSettings {
@@ -52,9 +56,19 @@ impl Default for HistogramSettings {
             floor_cpu_cores: 0.05,
             floor_memory_mib: 16.0,
             peaks: PeakReading::default(),
+            trim_millis: 0,
         }
     }
 }
+
+impl HistogramSettings {
+    fn trim_after(&self) -> Option<Duration> {
+        (self.trim_millis > 0).then(|| Duration::from_millis(self.trim_millis))
+    }
+}
+
+/// A trimmed call holds this times what it used.
+const TRIM_MARGIN: f64 = 1.05;
 
 /// The peaks of one function.
 #[derive(Clone, Debug)]
@@ -113,8 +127,25 @@ impl CallPolicy for Histogram {
         Ok(CallDecision {
             cpu_cores: cpu.max(settings.floor_cpu_cores).min(call.ceiling.cpu.cores()),
             memory_mib: memory.max(settings.floor_memory_mib).min(most_memory.mib()),
+            look_after: self.settings.trim_after(),
             ..CallDecision::exactly(call.reservation, "a high quantile of past peaks")
         })
+    }
+
+    fn supervise(&mut self, running: &RunningCall) -> Result<CallDecision, PolicyError> {
+        let settings = self.settings;
+        let hold = CallDecision::exactly(running.grant, "as it is");
+        if settings.trim_millis == 0 {
+            return Ok(hold);
+        }
+        let peaks = self.peaks(running.function);
+        let whole = peaks.cpu.quantile(settings.quantile).unwrap_or(f64::MAX);
+        let whole = (whole * (1.0 + settings.cpu_margin)).min(running.reservation.cpu.cores());
+        let sensed = running.sensed;
+        let trimmed =
+            (TRIM_MARGIN * sensed.cpu_used_cores).min(whole).max(settings.floor_cpu_cores);
+        let cpu_cores = if sensed.throttled_share > 0.0 { whole } else { trimmed };
+        Ok(CallDecision { cpu_cores, look_after: settings.trim_after(), ..hold })
     }
 
     fn learn(&mut self, outcome: &CallOutcome) {

@@ -7,9 +7,13 @@
 //! | `greedy`           | call    | one step down while unused, one step up when not     | FaaSRM's Greedy RM |
 //! | `ensure`           | call    | regulate CPU by latency, per function                | ENSURE (ACSOS'20), as coded for FaaSRM, fixed |
 //! | `histogram`        | call    | 99th percentile of past peaks and a margin           | Autopilot-like |
+//! | `autothrottle`     | call    | quota by a target share of throttled periods         | Autothrottle (NSDI'24), the captain |
 //! | `libra`            | call    | size by input, harvest pool, restore when pressed    | Libra (HPDC'23) |
 //! | `shabari`          | call    | lowest-cost class for the input, learned online      | Shabari (arXiv 2401.08859) |
 //! | `windfall`         | call    | calibrated quantile, then live trimming              | our own, see [`WindfallSizing`] |
+//! | `weights`          | call    | the reservation as a weight, no ceiling              | requests without limits |
+//! | `weights-histogram`, `rc-like`, `n-sigma`, `max-predictor` | call | weights; nodes filled by predicted peaks | Bashir et al. (EuroSys'21) |
+//! | `windfall-admission` | call  | weights; nodes filled by expected use and its variance | our own, see [`WindfallAdmission`] |
 //! | `safeguard-random` | call    | a coin inside FaaSRM's safeguard                     | FaaSRM (arXiv 2108.12717) |
 //! | `oracle`           | call    | the demand, known in advance                         | for reports |
 //! | `ensure-scaling`   | tick    | square-root staffing, packed                         | ENSURE (ACSOS'20) |
@@ -22,6 +26,7 @@
 //! policies share are tested against closed forms: [`QuantileWindow`], [`LineFit`], [`Holt`], [`erlang_c`],
 //! [`PeakReading`], [`DemandProfile`]. The registry crate maps names to policies.
 
+mod autothrottle;
 mod cost_classifier;
 mod demand_profile;
 mod ensure;
@@ -43,15 +48,19 @@ mod level_track;
 mod libra;
 mod line_fit;
 mod oracle;
+mod peak_claims;
 mod peak_reading;
 mod per_function;
 
 mod queueing;
 mod safeguard_random;
 mod shabari;
+mod weights;
+mod windfall_admission;
 mod windfall_scaling;
 mod windfall_sizing;
 
+pub use autothrottle::{Autothrottle, AutothrottleSettings};
 pub use cost_classifier::CostClassifier;
 pub use demand_profile::{DemandProfile, Trust};
 pub use ensure::{Ensure, EnsureSettings};
@@ -66,11 +75,14 @@ pub use keep_alive::{KeepAlive, KeepAliveSettings};
 pub use libra::{Libra, LibraSettings};
 pub use line_fit::LineFit;
 pub use oracle::Oracle;
+pub use peak_claims::{ClaimRule, PeakClaims, PeakClaimsSettings};
 pub use peak_reading::PeakReading;
 pub use per_function::PerFunction;
 pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
 pub use shabari::{Shabari, ShabariSettings};
+pub use weights::Weights;
+pub use windfall_admission::{WindfallAdmission, WindfallAdmissionSettings};
 pub use windfall_core::QuantileWindow;
 pub use windfall_scaling::{
     GapCounts, GapOutcome, GapReplay, GapStakes, GapTables, GapTrial, LevelGap, ShadowLaw,

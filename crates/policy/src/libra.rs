@@ -177,6 +177,7 @@ impl CallPolicy for Libra {
             cpu_ceiling: CpuCeiling::AtGrant,
             memory_mib,
             beyond: Beyond::HarvestPool,
+            demand: None,
             expected_run: run.map(Duration::from_secs_f64),
             look_after: is_harvested.then_some(Duration::from_millis(settings.look_millis)),
             why: match (is_distrusted, is_harvested) {

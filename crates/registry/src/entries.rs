@@ -1,22 +1,23 @@
 //! The table of policies by name, in the order in which reports list them. Adding a policy is one entry here.
 
+mod admission;
 mod incumbents;
 
-use windfall_control::CallLoop;
 use windfall_control::call_safeguards::{
-    Faasrm, Floor, Preference, SlackBudget, SlackSettings, SurgeSettings,
+    Faasrm, Floor, Preference, ReservedMemory, SlackBudget, SlackSettings, SurgeSettings,
 };
 use windfall_control::safeguards::{
     Capacity, FlapBudget, Limits, RateOfChange, StaleObservation, StartsPerTick,
 };
+use windfall_control::{AdmissionSettings, CallLoop};
 use windfall_core::peak_range::PeakSettings;
 use windfall_core::{
     CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Needs, Policy, SafeguardChain, Seed,
 };
 use windfall_policy::{
-    Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive, Libra, Oracle,
-    Queueing, SafeguardRandom, Shabari, SlackParameters, WindfallScaling, WindfallSizing,
-    WindfallSizingSettings,
+    Autothrottle, Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive,
+    Libra, Oracle, Queueing, SafeguardRandom, Shabari, SlackParameters, WindfallScaling,
+    WindfallSizing, WindfallSizingSettings,
 };
 
 use crate::checkpoint_policy::trained_faasrm;
@@ -38,6 +39,12 @@ pub struct Assembled {
     pub tick_safeguards: SafeguardChain,
     /// Whether it needs to know the future: for reports only.
     pub foresight: bool,
+    /// How nodes take calls; by what is granted, if nothing is said.
+    pub admission: Option<Admission>,
+    /// How often calls are looked at on nodes that are short of CPU; as each asks for itself, if nothing is said.
+    pub looks_while_short: Option<Duration>,
+    /// Whether CPU is guaranteed by weight, so that a call may use more than its guarantee.
+    pub by_weight: bool,
     /// Whether the tick policy only resizes instances. It is not used with per-call sizing, where every call
     /// brings its own size.
     pub ticks_resize_only: bool,
@@ -63,8 +70,26 @@ impl Assembled {
 
     /// The loop that sizes calls with this policy behind its safeguards.
     pub fn call_loop(self) -> CallLoop {
-        CallLoop::new(self.call, CallSafeguardChain::new(self.call_safeguards))
+        let control = CallLoop::new(self.call, CallSafeguardChain::new(self.call_safeguards));
+        let control = match self.looks_while_short {
+            Some(every) => control.looking_while_short(every),
+            None => control,
+        };
+        match self.admission {
+            None => control,
+            Some(Admission::ExpectedUse(settings)) => control.with_admission(settings),
+            Some(Admission::FuturePeak) => control.admitted_by_future_peak(),
+        }
     }
+}
+
+/// How nodes take calls where that is not a matter of what is granted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Admission {
+    /// By what running calls are expected to use.
+    ExpectedUse(AdmissionSettings),
+    /// By what they will use, which only a simulator knows: for reports.
+    FuturePeak,
 }
 
 /// One name in the registry.
@@ -112,6 +137,9 @@ pub(crate) fn sizes_calls(call: impl CallPolicy + 'static) -> Assembled {
         tick: None,
         tick_safeguards: SafeguardChain::default(),
         foresight: false,
+        admission: None,
+        looks_while_short: None,
+        by_weight: false,
         ticks_resize_only: false,
     }
 }
@@ -225,6 +253,14 @@ pub const REGISTRY: &[PolicyEntry] = &[
         build: |parts| Ok(sizes_calls(Histogram::new(parts.settings()?))),
     },
     PolicyEntry {
+        name: "autothrottle",
+        summary: "a quota per function by a target share of throttled periods",
+        foresight: false,
+        by_default: false,
+        sizes_calls: true,
+        build: |parts| Ok(sizes_calls(Autothrottle::new(parts.settings()?))),
+    },
+    PolicyEntry {
         name: "oracle",
         summary: "knows each call's demand and sets its size once; for reports only",
         foresight: true,
@@ -311,6 +347,13 @@ pub const REGISTRY: &[PolicyEntry] = &[
     incumbents::HPA,
     incumbents::VPA,
     incumbents::AUTOPILOT,
+    admission::WEIGHTS,
+    admission::WEIGHTS_HISTOGRAM,
+    admission::RC_LIKE,
+    admission::N_SIGMA,
+    admission::MAX_PREDICTOR,
+    admission::WINDFALL_ADMISSION,
+    admission::PEAK_ORACLE,
 ];
 
 /// Safeguards that a scenario can add to every policy, with a one-line summary for lists.
@@ -318,6 +361,7 @@ pub const CALL_SAFEGUARDS: &[(&str, &str)] = &[
     ("faasrm", "recent peak plus a level; the user's size first and after a spike"),
     ("floor", "never less than a share of the reservation"),
     ("slack-budget", "a running call loses at most a small share of the time it has run"),
+    ("reserved-memory", "never less memory than the user reserves"),
 ];
 
 /// Builds a new safeguard by name.
@@ -326,6 +370,7 @@ pub fn call_safeguard(name: &str) -> Option<Box<dyn CallSafeguard>> {
         "faasrm" => Some(Box::new(Faasrm::new(PeakSettings::default()))),
         "floor" => Some(Box::new(Floor::default())),
         "slack-budget" => Some(Box::new(SlackBudget::default())),
+        "reserved-memory" => Some(Box::new(ReservedMemory)),
         _ => None,
     }
 }

@@ -16,6 +16,6 @@ mod entries;
 
 pub use assemble::{AssembleError, PolicySettings, assemble, sizes_single_calls};
 pub use entries::{
-    Assembled, CALL_SAFEGUARDS, PolicyEntry, PolicyTable, REGISTRY, call_safeguard, entry,
-    is_known, names, pair, read_manifest,
+    Admission, Assembled, CALL_SAFEGUARDS, PolicyEntry, PolicyTable, REGISTRY, call_safeguard,
+    entry, is_known, names, pair, read_manifest,
 };

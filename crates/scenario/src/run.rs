@@ -2,8 +2,8 @@
 
 use windfall_control::{CallLoop, ControlLoop};
 use windfall_core::{
-    Allocation, CallRecord, CallSafeguardChain, Duration, Episodic, FunctionId, FunctionProfile,
-    IntervalRecord, Needs, PlatformError, Seed, TelemetrySink, TickRecord, Timestamp, Workload,
+    Allocation, CallRecord, Duration, Episodic, FunctionId, FunctionProfile, IntervalRecord, Needs,
+    PlatformError, Seed, TelemetrySink, TickRecord, Timestamp, Workload,
 };
 use windfall_registry::checkpoint_policy::label;
 use windfall_registry::{AssembleError, Assembled, assemble, call_safeguard};
@@ -100,6 +100,7 @@ pub fn simulator_settings(scenario: &Scenario, cluster: Cluster) -> Settings {
     };
     let most = Allocation::new((scenario.call_max_cores * 1e3) as u32, u32::MAX);
     Settings {
+        cpu: scenario.cpu,
         ceiling: cluster.node.min(most),
         placement: platform.placement,
         scale_out: platform.scale_out,
@@ -107,6 +108,7 @@ pub fn simulator_settings(scenario: &Scenario, cluster: Cluster) -> Settings {
         keep_alive: platform.keep_alive,
         cold_starts: platform.cold_starts,
         queue_limit: platform.queue_limit,
+        queue_order: platform.queue_order,
         actuation_delay: platform.actuation_delay,
         sensors: platform.sensors,
         faults: platform.faults,
@@ -161,15 +163,7 @@ impl Run<'_> {
         workload: &mut dyn Workload,
         (journal, progress): Watching<'_>,
     ) -> Result<RunOutput, RunError> {
-        let mut settings = simulator_settings(self.scenario, cluster);
-        settings.foresight = assembled.foresight;
-        if assembled.ticks_resize_only && settings.sizes_calls() {
-            assembled.tick = None;
-        }
-        settings.keep_steps = self.keep_steps;
-        let Needs { presence } = assembled.needs();
-        settings.tells_presence = presence;
-        settings.prewarm_evicts = !presence;
+        let settings = self.settings_for(cluster, &mut assembled);
         let names: Vec<String> =
             workload.functions().iter().map(|function| function.name.clone()).collect();
         let mut sink = Everyone {
@@ -180,20 +174,15 @@ impl Run<'_> {
         };
         sink.functions(FunctionId(0), workload.functions());
         let seed = Seed::new(self.seed);
-        let rules = self.scenario.call_safeguards.iter().filter_map(|name| call_safeguard(name));
-        assembled.call_safeguards.extend(rules);
-        let safeguards = CallSafeguardChain::new(assembled.call_safeguards);
-        let mut control = CallLoop::new(assembled.call, safeguards);
-        if let Some(shadow) = self.shadow()? {
-            control = control.with_shadow(shadow.call);
-        }
+        let ticks = assembled.tick.take().map(|policy| {
+            let safeguards = std::mem::take(&mut assembled.tick_safeguards);
+            ControlLoop::new(policy, safeguards)
+        });
+        let control = self.call_loop(assembled)?;
         let mut simulator = Simulator::new(settings, workload, control, &mut sink, seed);
-        match assembled.tick {
+        match ticks {
             None => simulator.run_to_end(),
-            Some(policy) => {
-                let control = ControlLoop::new(policy, assembled.tick_safeguards);
-                run_with_ticks(&mut simulator, control, self.scenario.tick)?;
-            }
+            Some(control) => run_with_ticks(&mut simulator, control, self.scenario.tick)?,
         }
         let (ledger, events) = (simulator.ledger(), simulator.events());
         drop(simulator);
@@ -205,6 +194,56 @@ impl Run<'_> {
         let detail = sink.metrics.detail(&label, &names);
         let costs = sink.metrics.function_costs();
         Ok(RunOutput { summary, detail, costs, cluster, ledger, events })
+    }
+
+    /// Plays the run on machines that are given until its last call, or until `stop` says that what came of it is
+    /// known. Records go to `sink` alone; ticks are left out.
+    pub fn play_until(
+        &self,
+        cluster: Cluster,
+        workload: &mut dyn Workload,
+        sink: &mut dyn TelemetrySink,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), RunError> {
+        let mut assembled = self.assemble()?;
+        let settings = self.settings_for(cluster, &mut assembled);
+        sink.functions(FunctionId(0), workload.functions());
+        let control = self.call_loop(assembled)?;
+        let seed = Seed::new(self.seed);
+        let mut simulator = Simulator::new(settings, workload, control, sink, seed);
+        while simulator.run_some(1 << 12) {
+            if stop() {
+                return Ok(());
+            }
+        }
+        let ledger = simulator.ledger();
+        if ledger.balances() { Ok(()) } else { Err(RunError::Unbalanced(ledger)) }
+    }
+
+    /// The simulator's settings for a policy on `cluster`.
+    fn settings_for(&self, cluster: Cluster, assembled: &mut Assembled) -> Settings {
+        let mut settings = simulator_settings(self.scenario, cluster);
+        settings.foresight = assembled.foresight;
+        settings.cpu_weights = assembled.by_weight;
+        if assembled.ticks_resize_only && settings.sizes_calls() {
+            assembled.tick = None;
+        }
+        settings.keep_steps = self.keep_steps;
+        let Needs { presence } = assembled.needs();
+        settings.tells_presence = presence;
+        settings.prewarm_evicts = !presence;
+        settings
+    }
+
+    /// The loop that sizes calls, with the scenario's safeguards around the policy's own.
+    fn call_loop(&self, mut assembled: Assembled) -> Result<CallLoop, RunError> {
+        let rules = self.scenario.call_safeguards.iter().filter_map(|name| call_safeguard(name));
+        assembled.call_safeguards.extend(rules);
+        let control = assembled.call_loop();
+        Ok(match self.shadow()? {
+            Some(shadow) => control.with_shadow(shadow.call),
+            None => control,
+        })
     }
 
     /// What tells this run from others.

@@ -10,7 +10,7 @@ use std::fmt;
 use serde::Serialize;
 use windfall_core::{Allocation, Duration};
 use windfall_registry::{REGISTRY, read_manifest};
-use windfall_sim::{Faults, Placement, ScaleOut, Sensors, Settings};
+use windfall_sim::{CpuModel, Faults, Placement, QueueOrder, ScaleOut, Sensors, Settings};
 use windfall_trace::{AzureLikeSettings, Source};
 
 pub use table::Problem;
@@ -32,6 +32,9 @@ pub struct Scenario {
     pub over_commit_memory: f64,
     /// The most CPU one call may be granted, cores.
     pub call_max_cores: f64,
+    /// How a node's CPU is shared. The fluid model is not written, so that scenarios keep their digests.
+    #[serde(skip_serializing_if = "CpuModel::is_fluid")]
+    pub cpu: CpuModel,
     /// How the platform behaves.
     pub platform: PlatformSettings,
     /// Policies to run, by name.
@@ -65,12 +68,20 @@ pub struct PlatformSettings {
     pub cold_starts: bool,
     /// Calls of one function that may wait.
     pub queue_limit: Option<u32>,
+    /// Which of the waiting calls starts first.
+    #[serde(skip_serializing_if = "is_first_come")]
+    pub queue_order: QueueOrder,
     /// How long a live change takes.
     pub actuation_delay: Duration,
     /// How well sensors see.
     pub sensors: Sensors,
     /// What goes wrong.
     pub faults: Faults,
+}
+
+/// The usual order is not written, so that scenarios keep their digests.
+fn is_first_come(order: &QueueOrder) -> bool {
+    *order == QueueOrder::FirstCome
 }
 
 impl Default for PlatformSettings {
@@ -83,6 +94,7 @@ impl Default for PlatformSettings {
             keep_alive: usual.keep_alive,
             cold_starts: usual.cold_starts,
             queue_limit: usual.queue_limit,
+            queue_order: usual.queue_order,
             actuation_delay: usual.actuation_delay,
             sensors: usual.sensors,
             faults: usual.faults,
@@ -102,6 +114,7 @@ impl Default for Scenario {
             over_commit_cpu: 1.0,
             over_commit_memory: 1.0,
             call_max_cores: 8.0,
+            cpu: CpuModel::Fluid,
             platform: PlatformSettings::default(),
             policies: policies.map(|entry| entry.name.to_owned()).collect(),
             shadow: None,
@@ -211,6 +224,18 @@ mod tests {
         let error = Scenario::parse("[cluster\nx = 1", "broken.toml").unwrap_err();
         assert_eq!(error.problems.len(), 1);
         assert_eq!(error.problems[0].line, Some(1));
+    }
+
+    #[test]
+    fn settings_of_the_kernel_need_its_cpu_model() {
+        let text = "[cluster]\ncpu_model = \"kernel\"\ncpu_period_millis = 20\n";
+        let scenario = Scenario::parse(text, "kernel.toml").unwrap();
+        let CpuModel::Kernel(kernel) = scenario.cpu else { panic!("{:?}", scenario.cpu) };
+        assert_eq!(kernel.period, Duration::from_millis(20));
+        assert_ne!(scenario.digest(), Scenario::default().digest());
+        let error = Scenario::parse("[cluster]\ncpu_burst = 1.0\n", "fluid.toml").unwrap_err();
+        let hint = "cluster.cpu_burst has no effect on the fluid CPU; set cpu_model = \"kernel\"";
+        assert!(error.to_string().contains(hint), "{error}");
     }
 
     #[test]

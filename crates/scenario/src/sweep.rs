@@ -2,8 +2,10 @@
 //! of threads, and each run draws from its own seed only: one thread and eight give the same bytes.
 
 use rayon::prelude::*;
-use windfall_core::{Seed, TelemetrySink};
+use windfall_core::{Arrival, FunctionProfile, Seed, TelemetrySink, Timestamp, Workload};
+use windfall_registry::Assembled;
 use windfall_telemetry::{FunctionCosts, RunDetail, RunSummary};
+use windfall_trace::TraceError;
 
 use crate::cluster::Reserved;
 use crate::run::{NoJournal, Run, RunError, RunOutput, reserved};
@@ -40,6 +42,62 @@ pub trait Watcher: Sync {
     fn journal(&self, _run: &Run<'_>) -> Result<Option<Box<dyn Journal>>, std::io::Error> {
         Ok(None)
     }
+    /// Whether all runs should end soon; asked every few thousand calls at least.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Policies that the caller brings, by name. They come before those of the registry.
+pub trait OwnPolicies: Sync {
+    /// A fresh policy for one run; nothing if the name is not one of these.
+    fn assemble(&self, name: &str, seed: u64) -> Option<Assembled>;
+}
+
+/// A caller without policies of its own.
+struct RegistryOnly;
+
+impl OwnPolicies for RegistryOnly {
+    fn assemble(&self, _: &str, _: u64) -> Option<Assembled> {
+        None
+    }
+}
+
+impl dyn Watcher + '_ {
+    /// A workload that ends when the watcher says so.
+    pub fn stoppable(&self, workload: Box<dyn Workload + Send>) -> Stoppable<'_> {
+        Stoppable { workload, watcher: self }
+    }
+}
+
+/// A workload that ends early if its watcher says so.
+pub struct Stoppable<'a> {
+    workload: Box<dyn Workload + Send>,
+    watcher: &'a dyn Watcher,
+}
+
+impl Workload for Stoppable<'_> {
+    fn functions(&self) -> &[FunctionProfile] {
+        self.workload.functions()
+    }
+
+    fn horizon(&self) -> Timestamp {
+        self.workload.horizon()
+    }
+
+    fn next_arrival(&mut self) -> Option<Arrival> {
+        if self.watcher.is_stopped() { None } else { self.workload.next_arrival() }
+    }
+
+    fn next_arrivals(&mut self, most: usize, into: &mut Vec<Arrival>) {
+        if !self.watcher.is_stopped() {
+            self.workload.next_arrivals(most, into);
+        }
+    }
+
+    fn restart(&mut self, seed: Seed) {
+        self.workload.restart(seed);
+    }
 }
 
 /// A journal that can be closed.
@@ -75,6 +133,15 @@ pub enum SweepError {
         /// What the system says.
         problem: String,
     },
+    /// Fatal: the watcher stopped it.
+    #[error("the runs were stopped")]
+    Stopped,
+}
+
+impl From<TraceError> for SweepError {
+    fn from(error: TraceError) -> Self {
+        Self::Run(error.into())
+    }
 }
 
 impl SweepError {
@@ -84,6 +151,7 @@ impl SweepError {
             Self::Run(error) => error.hint(),
             Self::Journal { .. } => Some("check the permissions and the free space"),
             Self::Threads { .. } => Some("ask for fewer with --threads"),
+            Self::Stopped => None,
         }
     }
 }
@@ -91,14 +159,27 @@ impl SweepError {
 impl Sweep<'_> {
     /// Plays everything.
     pub fn play(&self, watcher: &dyn Watcher) -> Result<SweepResult, SweepError> {
+        self.play_with(watcher, &RegistryOnly)
+    }
+
+    /// Plays everything, with policies of the caller's own beside those of the registry.
+    pub fn play_with(
+        &self,
+        watcher: &dyn Watcher,
+        own: &dyn OwnPolicies,
+    ) -> Result<SweepResult, SweepError> {
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(self.threads).build().map_err(|error| {
                 SweepError::Threads { threads: self.threads, problem: error.to_string() }
             })?;
-        pool.install(|| self.play_here(watcher))
+        pool.install(|| self.play_here(watcher, own))
     }
 
-    fn play_here(&self, watcher: &dyn Watcher) -> Result<SweepResult, SweepError> {
+    fn play_here(
+        &self,
+        watcher: &dyn Watcher,
+        own: &dyn OwnPolicies,
+    ) -> Result<SweepResult, SweepError> {
         let runs = self.runs();
         // What users reserve is a matter of the seed alone; it is measured once for each.
         let measured: Vec<(u64, Reserved)> = self
@@ -115,7 +196,7 @@ impl Sweep<'_> {
             .with_max_len(1)
             .map(|run| {
                 let reserved = of_seed(run.seed).expect("every seed was measured");
-                self.play_one(run, &reserved, watcher)
+                self.play_one(run, &reserved, watcher, own)
             })
             .collect::<Result<_, _>>()?;
         let mut result = SweepResult::default();
@@ -147,8 +228,8 @@ impl Sweep<'_> {
         runs: usize,
         watcher: &dyn Watcher,
     ) -> Result<Reserved, SweepError> {
-        let mut workload = self.scenario.trace.open(Seed::new(seed)).map_err(RunError::from)?;
-        let reserved = reserved(workload.as_mut());
+        let workload = self.scenario.trace.open(Seed::new(seed))?;
+        let reserved = reserved(&mut watcher.stoppable(workload));
         watcher.begins(reserved.calls, (runs / self.scenario.seeds.len().max(1)) as u64);
         Ok(reserved)
     }
@@ -158,8 +239,9 @@ impl Sweep<'_> {
         run: &Run<'_>,
         reserved: &Reserved,
         watcher: &dyn Watcher,
+        own: &dyn OwnPolicies,
     ) -> Result<RunOutput, SweepError> {
-        let mut workload = self.scenario.trace.open(Seed::new(run.seed)).map_err(RunError::from)?;
+        let mut workload = watcher.stoppable(self.scenario.trace.open(Seed::new(run.seed))?);
         let failed = |source| SweepError::Journal {
             policy: run.policy.to_owned(),
             load: run.load,
@@ -178,7 +260,15 @@ impl Sweep<'_> {
             Some(journal) => journal.as_mut(),
             None => &mut nothing,
         };
-        let output = run.play(reserved, workload.as_mut(), sink, &mut progress)?;
+        let output = match own.assemble(run.policy, run.seed) {
+            Some(policy) => {
+                run.play_assembled(policy, reserved, &mut workload, (sink, &mut progress))?
+            }
+            None => run.play(reserved, &mut workload, sink, &mut progress)?,
+        };
+        if watcher.is_stopped() {
+            return Err(SweepError::Stopped);
+        }
         watcher.calls(output.ledger.arrived - reported);
         if let Some(journal) = journal {
             journal.close().map_err(failed)?;

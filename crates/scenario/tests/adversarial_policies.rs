@@ -55,6 +55,7 @@ impl Adversary {
             },
             memory_mib: self.number(),
             beyond: if self.0.below(2) == 0 { Beyond::FreeCapacity } else { Beyond::HarvestPool },
+            demand: None,
             expected_run: (self.0.below(2) == 0).then(|| Duration::from_millis(millis * 7)),
             look_after: (self.0.below(2) == 0).then(|| Duration::from_millis(millis)),
             why: "anything",

@@ -2,6 +2,8 @@
 //! on functions that nothing was tuned on, how the agents that answer are trained, and what comes of published
 //! experiments when they are repeated. Each study runs without printing and leaves its tables and pages behind.
 
+pub mod capacity;
+pub mod environments;
 pub mod faasrm_training;
 pub mod frontier;
 pub mod honest_sizing;

@@ -45,6 +45,7 @@ fn outcome(second: u64, cpu_mean_cores: f64, memory_peak_mib: f64) -> CallOutcom
         memory_peak_mib,
         cpu_mean_cores,
         throttled: Duration::ZERO,
+        delayed: Duration::ZERO,
     }
 }
 

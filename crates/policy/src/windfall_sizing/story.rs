@@ -23,6 +23,7 @@ fn look(millis: u64, grant: u32, used: f64, throttled_share: f64) -> RunningCall
         window: Duration::from_millis(40),
         cpu_used_cores: used,
         throttled_share,
+        delayed_share: 0.0,
         memory_mib: 90.0,
     };
     let now = Timestamp::ZERO + Duration::from_millis(millis);

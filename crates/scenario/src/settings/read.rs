@@ -9,7 +9,7 @@ use windfall_registry::checkpoint_policy::{is_checkpoint, label, open};
 use windfall_registry::{
     CALL_SAFEGUARDS, REGISTRY, call_safeguard, entry, is_known, names, sizes_single_calls,
 };
-use windfall_sim::{Faults, Placement, ScaleOut, Sensors};
+use windfall_sim::{CpuModel, Faults, KernelCpu, Placement, QueueOrder, ScaleOut, Sensors};
 use windfall_trace::{
     AzureLikeSettings, Caps, Fold, FoldBy, Needs, Placement as InMinute, ReadOptions, Source,
 };
@@ -173,7 +173,38 @@ fn cluster(mut table: Table<'_, '_>, scenario: &mut Scenario, problems: &mut Pro
     if let Some(cores) = table.number("call_max_cores", 0.01..=1024.0, problems) {
         scenario.call_max_cores = cores;
     }
+    scenario.cpu = cpu_model(&mut table, problems);
     table.finish(problems);
+}
+
+fn cpu_model(table: &mut Table<'_, '_>, problems: &mut Problems) -> CpuModel {
+    let models = [("fluid", CpuModel::Fluid), ("kernel", CpuModel::kernel())];
+    let model = table.choice("cpu_model", &models, problems).unwrap_or_default();
+    let period = table.number("cpu_period_millis", 1.0..=1000.0, problems);
+    let burst = table.number("cpu_burst", 0.0..=10.0, problems);
+    let round = table.number("cpu_round_millis", 0.1..=10_000.0, problems);
+    let follows_rounds = table.truth("cpu_follows_rounds", problems);
+    let CpuModel::Kernel(usual) = model else {
+        let given = [
+            ("cpu_period_millis", period.is_some()),
+            ("cpu_burst", burst.is_some()),
+            ("cpu_round_millis", round.is_some()),
+            ("cpu_follows_rounds", follows_rounds.is_some()),
+        ];
+        for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+            let message = "has no effect on the fluid CPU; set cpu_model = \"kernel\"";
+            problems.add(None, format!("cluster.{key} {message}"));
+        }
+        return model;
+    };
+    let millis = |millis: f64| Duration::from_secs_f64(millis * 1e-3);
+    CpuModel::Kernel(KernelCpu {
+        period: period.map_or(usual.period, millis),
+        burst: burst.unwrap_or(usual.burst),
+        round: round.map_or(usual.round, millis),
+        follows_rounds: follows_rounds.unwrap_or(usual.follows_rounds),
+        ..usual
+    })
 }
 
 fn platform(mut table: Table<'_, '_>, problems: &mut Problems) -> PlatformSettings {
@@ -189,6 +220,8 @@ fn platform(mut table: Table<'_, '_>, problems: &mut Problems) -> PlatformSettin
         ("on-miss", ScaleOut::OnMiss),
         ("on-tick", ScaleOut::OnTick),
     ];
+    let orders =
+        [("first-come", QueueOrder::FirstCome), ("shortest-first", QueueOrder::SHORTEST_FIRST)];
     let settings = PlatformSettings {
         placement: table.choice("placement", &placements, problems).unwrap_or(usual.placement),
         scale_out: table.choice("scale_out", &scale_outs, problems).unwrap_or(usual.scale_out),
@@ -202,6 +235,7 @@ fn platform(mut table: Table<'_, '_>, problems: &mut Problems) -> PlatformSettin
         queue_limit: table
             .whole("queue_limit", 0..=u64::from(u32::MAX), problems)
             .map(|limit| limit as u32),
+        queue_order: table.choice("queue_order", &orders, problems).unwrap_or(usual.queue_order),
         actuation_delay: table
             .number("actuation_delay_millis", 0.0..=3_600_000.0, problems)
             .map_or(usual.actuation_delay, |millis| Duration::from_secs_f64(millis * 1e-3)),

@@ -40,6 +40,9 @@ pub(super) fn assemble(scenario: &Scenario, seed: u64) -> Result<Assembled, RunE
         tick: Some(Box::new(MinuteOracle::count(workload.as_mut(), price.unwrap_or(1e-4)))),
         tick_safeguards: SafeguardChain::default(),
         foresight: false,
+        admission: None,
+        looks_while_short: None,
+        by_weight: false,
         ticks_resize_only: false,
     })
 }

@@ -1,0 +1,136 @@
+//! Who takes part: every incumbent at several over-commits, each of them also with our queue order, the bounds, and
+//! ours.
+
+use windfall_sim::QueueOrder;
+
+/// What a contestant is in the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// What everything is relative to.
+    Fixed,
+    /// A published rule as it is, first come first served.
+    Incumbent,
+    /// The same rule with our queue order.
+    OrderedIncumbent,
+    /// One of our own.
+    Ours,
+    /// Knows the future, with our queue order.
+    Oracle,
+    /// Another bound, or a part of ours by itself.
+    Aside,
+}
+
+/// One policy with everything that is set around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contestant {
+    /// What tables call it.
+    pub label: String,
+    /// Its name in the registry.
+    pub policy: String,
+    /// Settings of the policy, if they are not the usual ones.
+    pub settings: Option<toml::Table>,
+    /// Which of the waiting calls starts first.
+    pub order: QueueOrder,
+    /// Over-commits that are tried.
+    pub over_commits: Vec<f64>,
+    /// Safeguards around its calls.
+    pub call_safeguards: Vec<String>,
+    /// What it is in the comparison.
+    pub role: Role,
+}
+
+/// Over-commits of rules that count reservations, and of those that count less.
+const MANY: [f64; 6] = [1.0, 1.25, 1.5, 2.0, 2.5, 3.0];
+const ONE: [f64; 1] = [1.0];
+/// Incumbents that hold quotas and size memory themselves.
+const SIZING: [&str; 5] = ["histogram", "libra", "shabari", "vpa", "autothrottle"];
+/// Incumbents that hold weights.
+const WEIGHING: [&str; 5] = ["weights", "weights-histogram", "rc-like", "n-sigma", "max-predictor"];
+
+impl Contestant {
+    /// A policy of the registry, first come first served, without over-commit.
+    pub fn new(policy: &str, role: Role) -> Self {
+        Self {
+            label: policy.to_owned(),
+            policy: policy.to_owned(),
+            settings: None,
+            order: QueueOrder::FirstCome,
+            over_commits: ONE.to_vec(),
+            call_safeguards: Vec::new(),
+            role,
+        }
+    }
+
+    /// At these over-commits.
+    #[must_use]
+    pub fn over_committed(self, over_commits: &[f64]) -> Self {
+        Self { over_commits: over_commits.to_vec(), ..self }
+    }
+
+    /// With our queue order.
+    #[must_use]
+    pub fn ordered(self, role: Role) -> Self {
+        let label = format!("{}, ordered", self.label);
+        Self { order: QueueOrder::SHORTEST_FIRST, label, role, ..self }
+    }
+
+    /// With the memory that users reserve.
+    #[must_use]
+    pub fn keeping_memory(self) -> Self {
+        Self { call_safeguards: vec!["reserved-memory".to_owned()], ..self }
+    }
+
+    /// With other settings, under another name.
+    #[must_use]
+    pub fn with_settings(self, label: &str, settings: toml::Table) -> Self {
+        Self { label: label.to_owned(), settings: Some(settings), ..self }
+    }
+}
+
+/// Everybody, where memory is scarce or not. Where it is not, incumbents that would size it get what users reserve,
+/// because a call killed for memory breaks the objective and there is nothing to gain.
+pub fn everybody(memory_is_scarce: bool) -> Vec<Contestant> {
+    let incumbents = SIZING.iter().chain(&WEIGHING).map(|policy| {
+        let one = Contestant::new(policy, Role::Incumbent).over_committed(&MANY);
+        if memory_is_scarce { one } else { one.keeping_memory() }
+    });
+    let mut incumbents: Vec<Contestant> = incumbents.collect();
+    let trimming = toml::Table::from_iter([("trim_millis".to_owned(), 100.into())]);
+    let histogram = incumbents[0].clone();
+    incumbents.push(histogram.with_settings("histogram, trimming", trimming));
+    let ordered = incumbents.iter().cloned().map(|one| one.ordered(Role::OrderedIncumbent));
+    let mut all = vec![Contestant::new("fixed", Role::Fixed)];
+    all.extend(incumbents.iter().cloned());
+    all.push(Contestant::new("fixed", Role::Fixed).ordered(Role::OrderedIncumbent));
+    all.extend(ordered);
+    all.push(Contestant::new("peak-oracle", Role::Aside));
+    all.push(Contestant::new("peak-oracle", Role::Oracle).ordered(Role::Oracle));
+    all.push(Contestant::new("windfall", Role::Aside).over_committed(&MANY[..3]).keeping_memory());
+    all.push(Contestant::new("windfall-admission", Role::Aside));
+    if memory_is_scarce {
+        let memory = toml::Table::from_iter([("sizes_memory".to_owned(), true.into())]);
+        let ours = Contestant::new("windfall-admission", Role::Ours);
+        let ours = ours.with_settings("windfall-admission, memory sized", memory);
+        all.push(ours.ordered(Role::Ours));
+        let sizing = incumbents.iter().filter(|one| SIZING.contains(&one.policy.as_str()));
+        all.extend(sizing.cloned().map(Contestant::keeping_memory).map(|one| {
+            let label = format!("{}, memory kept", one.label);
+            Contestant { label, ..one }
+        }));
+    }
+    all.push(Contestant::new("windfall-admission", Role::Ours).ordered(Role::Ours));
+    all
+}
+
+/// A few of everybody, for a first look: the strongest of each kind.
+pub fn quick() -> Vec<Contestant> {
+    let kept = ["fixed", "histogram", "weights", "weights-histogram", "windfall-admission"];
+    let mut few: Vec<Contestant> =
+        everybody(false).into_iter().filter(|one| kept.contains(&one.policy.as_str())).collect();
+    few.push(Contestant::new("peak-oracle", Role::Oracle).ordered(Role::Oracle));
+    few.retain(|one| one.role != Role::Aside);
+    for one in few.iter_mut().filter(|one| one.over_commits.len() > 1) {
+        one.over_commits = vec![1.5, 2.0, 3.0];
+    }
+    few
+}

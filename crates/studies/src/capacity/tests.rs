@@ -1,0 +1,57 @@
+use windfall_core::Duration;
+use windfall_trace::{AzureLikeSettings, Source};
+
+use super::summary::summarize;
+use super::*;
+
+fn small_world() -> CapacityWorld {
+    let trace = AzureLikeSettings {
+        functions: 30,
+        duration: Duration::from_mins(6),
+        calls_per_hour: 30_000.0,
+        ..AzureLikeSettings::default()
+    };
+    let scenario = Scenario {
+        trace: Source::AzureLike(trace),
+        warm_up: Duration::from_mins(1),
+        ..Scenario::default()
+    };
+    let mut world = CapacityWorld { nodes: 2, ..CapacityWorld::new("small", scenario) };
+    // In so few minutes most functions are new, and cold starts would decide.
+    world.scenario.platform.cold_starts = false;
+    world
+}
+
+fn capacity() -> Capacity {
+    let ours = Contestant::new("windfall-admission", Role::Ours).ordered(Role::Ours);
+    let oracle = Contestant::new("peak-oracle", Role::Oracle).ordered(Role::Oracle);
+    let weights = Contestant::new("weights", Role::Incumbent).over_committed(&[1.0, 2.0]);
+    Capacity {
+        worlds: vec![small_world()],
+        contestants: vec![Contestant::new("fixed", Role::Fixed), weights, ours, oracle],
+        // A short run has few calls, so one of them must not decide.
+        objective: Objective { slow_share: 0.05, violation_share: 0.02, ..Objective::default() },
+        seeds: vec![1, 2],
+        search: Search { precision: 1.2, ..Search::default() },
+    }
+}
+
+#[test]
+fn threads_cannot_be_seen_in_the_result() {
+    let capacity = capacity();
+    let held = |threads: usize| {
+        let result = capacity.play_on(threads, &Nobody).expect("it can be played");
+        let rows: Vec<_> = result
+            .rows
+            .iter()
+            .map(|row| (row.policy.clone(), row.over_commit, row.seed, row.load_held))
+            .collect();
+        (rows, summarize(&capacity.objective, &result))
+    };
+    let (rows, summaries) = held(1);
+    assert_eq!((&rows, &summaries), (&held(3).0, &held(3).1));
+    assert_eq!(rows.len(), 2 * 5, "four policies, one of them at two over-commits, two seeds");
+    let of = |policy: &str| summaries.iter().find(|one| one.policy == policy).expect(policy);
+    assert!(of("fixed").load_held > 0.0, "{summaries:?}");
+    assert!(of("packing bound").load_held > of("fixed").load_held, "{summaries:?}");
+}
