@@ -15,7 +15,7 @@ const FUZZ_RUNS: u64 = 100_000;
 
 pub(crate) fn steps(long: bool) -> Vec<Step> {
     let before = working_tree();
-    vec![
+    let mut steps = vec![
         Step { name: "format", action: cargo("fmt --all --check") },
         Step {
             name: "lints",
@@ -27,7 +27,17 @@ pub(crate) fn steps(long: bool) -> Vec<Step> {
         Step { name: "dependencies", action: Box::new(move || dependencies(long)) },
         Step { name: "fuzz targets", action: Box::new(move || fuzz_targets(long)) },
         Step { name: "generated files", action: Box::new(move || generated_files(before)) },
-    ]
+    ];
+    if long {
+        // The wheel is a release build of its own, minutes that a check of every change need not take.
+        steps.insert(4, python(long));
+    }
+    steps
+}
+
+/// The Python package; says so where there is no Python to test it with.
+pub(crate) fn python(long: bool) -> Step {
+    Step { name: "python", action: Box::new(move || crate::python::run_tests(long)) }
 }
 
 fn cargo(words: &'static str) -> Action {

@@ -3,6 +3,7 @@
 
 mod check;
 mod fuzz;
+mod python;
 mod step;
 mod tools;
 
@@ -17,12 +18,15 @@ enum Task {
     Check { long: bool },
     Bless,
     Fuzz(Campaign),
+    Python { long: bool },
 }
 
 const LIST: &str = "\
 cargo xtask check              what CI runs: format, lints, tests, docs, dependencies, fuzz targets
 cargo xtask check --long       the same with long tests, cargo-deny and a run of every fuzz target
 cargo xtask bless              rewrite the golden files; review the difference before you commit it
+cargo xtask python             build the Python package and run its tests in an environment of their own
+cargo xtask python --long      the same with trainings by stable-baselines3, PyTorch and Ray
 cargo xtask fuzz               run every fuzz target on a million inputs
 cargo xtask fuzz --runs 50     the same on so many inputs each
 cargo xtask fuzz --target huawei   one of them
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         Ok(Task::Check { long }) => step::run_all(check::steps(long)),
         Ok(Task::Bless) => bless(),
         Ok(Task::Fuzz(campaign)) => ended(campaign.run()),
+        Ok(Task::Python { long }) => step::run_all(vec![check::python(long)]),
         Err(problem) => {
             eprintln!("error: {problem}\n\n{LIST}");
             ExitCode::from(2)
@@ -59,6 +64,8 @@ fn parse(words: &[String]) -> Result<Task, String> {
         ["check"] => Ok(Task::Check { long: false }),
         ["check", "--long"] => Ok(Task::Check { long: true }),
         ["bless"] => Ok(Task::Bless),
+        ["python"] => Ok(Task::Python { long: false }),
+        ["python", "--long"] => Ok(Task::Python { long: true }),
         ["fuzz", options @ ..] => campaign(options).map(Task::Fuzz),
         other => Err(format!("there is no task `{}`; allowed is:", other.join(" "))),
     }

@@ -8,19 +8,35 @@ use windfall_rl::schedule::Schedule;
 use windfall_rl::{Entry, Split};
 
 use crate::scaling::{ID, Scaling, ScalingSettings};
+use crate::sizing::{self, Sizing, SizingSettings};
 
 /// For `windfall train`, `evaluate` and `env`.
-pub const ENTRIES: [Entry; 1] = [Entry {
+pub const ENTRIES: [Entry; 2] = [SCALING, SIZING];
+
+const SCALING: Entry = Entry {
     id: ID,
     summary: "one function on shared nodes with changing load; its neighbours follow the queueing rule",
     make: scaling,
     panel: |split| twenty(scaling, split),
     suggested,
     environments: 8,
-}];
+};
+
+const SIZING: Entry = Entry {
+    id: sizing::ID,
+    summary: "how much CPU and memory the next call gets, out of what its user reserves",
+    make: sizing,
+    panel: |split| twenty(sizing, split),
+    suggested: |_, _| None,
+    environments: 8,
+};
 
 fn scaling(split: Split) -> Box<dyn Environment> {
     Box::new(Scaling::new(ScalingSettings { split, ..ScalingSettings::default() }))
+}
+
+fn sizing(split: Split) -> Box<dyn Environment> {
+    Box::new(Sizing::new(SizingSettings { split, ..SizingSettings::default() }))
 }
 
 /// A move shows within a few ticks of 5 s: a reward ten ticks away says little about it. With the usual discount of

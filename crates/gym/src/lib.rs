@@ -8,6 +8,7 @@
 //!       │
 //!       ├─► windfall/Scaling-v0        one function learns, neighbours follow a rule     ([`scaling`])
 //!       ├─► windfall/MultiScaling-v0   every function has an agent                       ([`multi`])
+//!       ├─► windfall/Sizing-v0         the size of the next call, on another world      ([`sizing`])
 //!       └─► classic policies           the same world, the same reward                   ([`classic`])
 //! ```
 //!
@@ -20,6 +21,7 @@
 //! | where an objective comes from | [`knee`] |
 //! | PPO beside the classic policies, on the test part | [`contest`] |
 //! | environments by name | [`ENTRIES`] |
+//! | the same from Python | `docs/guide/python.md` |
 
 mod chain;
 pub mod classic;
@@ -35,6 +37,7 @@ pub mod profile;
 pub mod reward;
 mod rivals;
 pub mod scaling;
+pub mod sizing;
 pub mod traffic;
 pub mod world;
 
@@ -44,6 +47,7 @@ pub use multi::MultiScaling;
 pub use reward::{Paid, RewardSettings};
 pub use rivals::rivals;
 pub use scaling::Scaling;
+pub use sizing::Sizing;
 pub use traffic::FunctionSetup;
 pub use windfall_rl::Split;
 pub use world::{World, WorldSettings};

@@ -31,6 +31,7 @@ pub mod optimum;
 pub mod reproduce;
 pub mod rewards;
 pub mod settings;
+mod shown;
 pub mod table;
 
 pub use environment::{Action, Ece471, Features, Outcome, Settings};

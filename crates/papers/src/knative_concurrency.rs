@@ -14,6 +14,7 @@
 //! state, the platform's sizes. [`workloads`] and [`knative`] say which.
 
 mod bracket_search;
+pub mod environment;
 pub mod knative;
 mod q_learner;
 pub mod reproduce;

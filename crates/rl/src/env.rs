@@ -20,6 +20,7 @@ pub enum End {
 
 impl End {
     /// Whether the environment must be reset before its next step.
+    #[inline]
     pub fn is_over(self) -> bool {
         match self {
             Self::Continues => false,

@@ -16,7 +16,7 @@
 //! | files | [`checkpoint`] |
 //! | mean and spread over seeds | [`spread`] |
 //! | an algorithm or an environment by its name | [`any_learner`], [`catalogue`] |
-//! | an environment for other languages | [`conversation`] |
+//! | an environment for other languages | [`conversation`]; for Python the package of `docs/guide/python.md` |
 //!
 //! The same seed gives the same bytes, on any number of threads and with or without AVX2. Every random
 //! stream is derived from the seed, a name and the number of the iteration, so a checkpoint needs no

@@ -6,6 +6,7 @@ use windfall_rl::env::{End, Environment, Spec, Step};
 use windfall_rl::random::Draw;
 
 use super::rewards::{Conduct, Design};
+use super::shown::{shown, state};
 use super::table::{Mode, Row, faithful, fixed};
 use super::{
     FEWEST_SHARES, HORIZON, INITIAL_SHARES, MOST_CONTAINERS, MOST_SHARES, RATES, SHARES_STEP,
@@ -124,6 +125,7 @@ impl Ece471 {
     }
 
     /// Acts.
+    #[inline]
     pub fn act(&mut self, action: Action) -> Outcome {
         // With a vertical part the horizontal one is ignored.
         let horizontal = if action.vertical == 0 { action.horizontal } else { 0 };
@@ -142,6 +144,7 @@ impl Ece471 {
     }
 
     /// Whether an action would be carried out.
+    #[inline]
     pub fn is_legal(&self, action: Action) -> bool {
         let Action { vertical, horizontal } = action;
         let shares = i64::from(self.shares) + i64::from(vertical);
@@ -155,9 +158,11 @@ impl Ece471 {
     }
 
     /// What the server shows.
+    #[inline]
     pub fn row(&self) -> Row {
         match self.settings.mode {
-            Mode::Faithful => faithful(self.containers, self.rate),
+            Mode::Faithful => shown(self.containers, self.rate)
+                .map_or_else(|| faithful(self.containers, self.rate), |shown| shown.row),
             Mode::FixedQuirks => fixed(self.containers, self.rate, self.shares, self.others),
         }
     }
@@ -183,24 +188,24 @@ impl Ece471 {
     }
 
     /// Writes the state, in the course's order and scale.
-    #[expect(clippy::cast_possible_truncation, reason = "observations are f32")]
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "a direction is -1, 0 or 1")]
     pub fn observe(&self, observation: &mut [f32]) {
-        let row = self.row();
-        let (shares, others) = match self.settings.mode {
-            // The table knows 1024 shares per container and no others, whatever was drawn.
-            Mode::Faithful => (1024 * self.containers, 0),
-            Mode::FixedQuirks => (self.shares * self.containers, self.others),
+        let (containers, rate) = (self.containers, self.rate);
+        let state = match self.settings.mode {
+            Mode::Faithful => shown(containers, rate).map_or_else(
+                || state(self.row(), 1024 * containers, 0, containers, rate),
+                |shown| shown.state,
+            ),
+            Mode::FixedQuirks => {
+                state(self.row(), self.shares * containers, self.others, containers, rate)
+            }
         };
-        let state = [
-            row.util,
-            row.slo,
-            f64::from(shares) / 20_480.0,
-            f64::from(others) / 92_160.0,
-            f64::from(self.containers) / 20.0,
-            f64::from(self.rate) / 10.0,
-            f64::from(self.last),
-        ];
-        observation.iter_mut().zip(state).for_each(|(out, number)| *out = number as f32);
+        let (known, direction) = observation.split_at_mut(observation.len().min(state.len()));
+        known.copy_from_slice(&state[..known.len()]);
+        if let Some(direction) = direction.first_mut() {
+            *direction = self.last as f32;
+        }
     }
 }
 
@@ -245,9 +250,14 @@ impl Environment for Ece471 {
     }
 
     fn mask(&self, allowed: &mut [bool]) {
-        for (allowed, (_, action)) in allowed.iter_mut().zip(ACTIONS) {
-            *allowed = self.is_legal(action);
-        }
+        // What `is_legal` says of the five, without asking it five times: a mask is written after every step.
+        let (some, shares) = (self.containers > 0, self.shares);
+        let most = if self.settings.mode == Mode::FixedQuirks { MOST_SHARES } else { u32::MAX };
+        let step = SHARES_STEP.unsigned_abs();
+        let up = some & (shares <= most - step);
+        let down = some & (shares >= FEWEST_SHARES + step);
+        let legal = [true, self.containers < MOST_CONTAINERS, some, up, down];
+        allowed.iter_mut().zip(legal).for_each(|(allowed, legal)| *allowed = legal);
     }
 
     fn info(&self) -> Vec<(&'static str, f64)> {

@@ -90,3 +90,19 @@ fn a_vertical_part_makes_the_horizontal_one_void() {
     environment.act(Action { vertical: 128, horizontal: -3 });
     assert_eq!((environment.containers(), environment.shares()), (4, 1152));
 }
+
+#[test]
+fn the_mask_is_what_is_legal() {
+    for mode in [Mode::Faithful, Mode::FixedQuirks] {
+        let mut environment = Ece471::new(Settings { mode, ..Settings::default() });
+        environment.start(Seed::new(1));
+        for containers in 0..=MOST_CONTAINERS {
+            for shares in (FEWEST_SHARES..=MOST_SHARES).step_by(SHARES_STEP as usize) {
+                (environment.containers, environment.shares) = (containers, shares);
+                let mut allowed = [false; ACTIONS.len()];
+                environment.mask(&mut allowed);
+                assert_eq!(allowed, ACTIONS.map(|(_, action)| environment.is_legal(action)));
+            }
+        }
+    }
+}

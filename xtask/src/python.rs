@@ -1,0 +1,143 @@
+//! The Python package: its wheel, a virtual environment to install it in, and its tests.
+//!
+//! ```text
+//!   target/python/wheels   the wheel, built by maturin with the profile `quick`
+//!   target/python/venv     the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow, ONNX, the notebook
+//!   target/python/long     the long ones: PyTorch, stable-baselines3 and Ray as well
+//! ```
+//!
+//! The environments stay between runs, so that only the first one downloads. They are made anew if the interpreter
+//! or a list of packages changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::step::{Outcome, run, succeeds};
+
+/// What the short tests need beside the wheel's own dependencies.
+const SHORT: &[&str] = &[
+    "maturin==1.14.1",
+    "pytest>=8",
+    "gymnasium>=1.2",
+    "pettingzoo>=1.25",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "onnx",
+    "onnxruntime",
+    "mypy",
+    "matplotlib",
+    "nbclient",
+    "nbformat",
+    "ipykernel",
+];
+
+/// What the long ones need as well. PyPI's PyTorch for Linux brings its CUDA libraries, about 5 GB on disk.
+const LONG: &[&str] = &["stable-baselines3>=2.5", "ray[rllib]>=2.40", "scipy"];
+
+/// The oldest Python that the wheel is for.
+const OLDEST: (u32, u32) = (3, 10);
+
+/// Builds the wheel and runs the tests in an environment of their own.
+pub(crate) fn run_tests(long: bool) -> Result<Outcome, String> {
+    let Some(python) = interpreter() else {
+        return Ok(Outcome::Skipped(
+            "no Python from 3.10 on here (python3, or what WINDFALL_PYTHON names); the package `windfall` was not \
+             built and not tested"
+                .to_owned(),
+        ));
+    };
+    let folder = target().join("python");
+    let venv = environment(&folder, &python, long)?;
+    let wheel = build_wheel(&folder, &venv)?;
+    let program = build_program()?;
+    let mut install = Command::new(tool(&venv, "pip"));
+    install.args([
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--force-reinstall",
+    ]);
+    run(install.arg(&wheel))?;
+    let mut tests = Command::new(tool(&venv, "python"));
+    tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
+    if long {
+        tests.arg("--long");
+    }
+    run(tests.env("WINDFALL_BIN", program))?;
+    Ok(Outcome::Passed)
+}
+
+/// Where cargo puts what it makes, made absolute for programs that run elsewhere.
+fn target() -> PathBuf {
+    let named = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    std::path::absolute(&named).unwrap_or(named)
+}
+
+/// A Python that is new enough.
+fn interpreter() -> Option<PathBuf> {
+    let named = std::env::var_os("WINDFALL_PYTHON").map(PathBuf::from);
+    let candidates = named.map_or_else(|| vec!["python3".into(), "python".into()], |one| vec![one]);
+    let (major, minor) = OLDEST;
+    let check =
+        format!("import sys, venv, ensurepip; assert sys.version_info >= ({major}, {minor})");
+    candidates.into_iter().find(|python| succeeds(Command::new(python).args(["-c", &check])))
+}
+
+/// A virtual environment with everything but the wheel.
+fn environment(folder: &Path, python: &Path, long: bool) -> Result<PathBuf, String> {
+    let venv = folder.join(if long { "long" } else { "venv" });
+    let mut packages: Vec<&str> = SHORT.to_vec();
+    if long {
+        packages.extend(LONG);
+    }
+    let wanted = format!("{}\n{}\n", version(python), packages.join("\n"));
+    let stamp = venv.join("windfall-packages.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
+        return Ok(venv);
+    }
+    fs::create_dir_all(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+    run(Command::new(python).args(["-m", "venv", "--clear"]).arg(&venv))?;
+    let mut install = Command::new(tool(&venv, "pip"));
+    run(install.args(["install", "--quiet", "--disable-pip-version-check"]).args(&packages))?;
+    fs::write(&stamp, wanted).map_err(|why| format!("{}: {why}", stamp.display()))?;
+    Ok(venv)
+}
+
+fn version(python: &Path) -> String {
+    let said = Command::new(python).arg("--version").output();
+    said.map_or_else(|_| String::new(), |it| String::from_utf8_lossy(&it.stdout).trim().to_owned())
+}
+
+/// The newest wheel, built by maturin as `pip install .` would, but with a profile that links faster.
+fn build_wheel(folder: &Path, venv: &Path) -> Result<PathBuf, String> {
+    let wheels = folder.join("wheels");
+    // Old wheels would be mistaken for the new one.
+    let _ = fs::remove_dir_all(&wheels);
+    let mut build = Command::new(tool(venv, "maturin"));
+    build.args(["build", "--quiet", "--profile", "quick", "--interpreter"]);
+    run(build.arg(tool(venv, "python")).arg("--out").arg(&wheels))?;
+    let found = fs::read_dir(&wheels).map_err(|why| format!("{}: {why}", wheels.display()))?;
+    let mut found = found.flatten().map(|entry| entry.path());
+    found
+        .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
+        .ok_or_else(|| format!("maturin left no wheel in {}", wheels.display()))
+}
+
+/// The program `windfall`, which the tests compare the package with.
+fn build_program() -> Result<PathBuf, String> {
+    let mut build = Command::new("cargo");
+    run(build.args(["build", "--quiet", "--profile", "quick", "--package", "windfall-cli"]))?;
+    let name = if cfg!(windows) { "windfall.exe" } else { "windfall" };
+    Ok(target().join("quick").join(name))
+}
+
+fn tool(venv: &Path, name: &str) -> PathBuf {
+    if cfg!(windows) {
+        venv.join("Scripts").join(format!("{name}.exe"))
+    } else {
+        venv.join("bin").join(name)
+    }
+}
