@@ -1,0 +1,104 @@
+//! One function: its queue, where its instances are, and what was counted since the last observation.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use windfall_core::{Allocation, CallId, Duration, Timestamp};
+
+use super::{FunctionSettings, InstanceId};
+
+/// What is counted between two observations.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    pub(super) arrivals: u32,
+    pub(super) completions: u32,
+    pub(super) cold_starts: u32,
+    pub(super) run: Duration,
+    pub(super) wait: Duration,
+    /// Calls in the system times nanoseconds.
+    pub(super) presence: u128,
+}
+
+/// A function in the pool.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(super) settings: FunctionSettings,
+    /// What a new instance gets where ticks size instances.
+    pub(super) allocation: Allocation,
+    /// Calls per instance now.
+    pub(super) concurrency: u32,
+    /// How long an idle instance above the target stays.
+    pub(super) keep_alive: Duration,
+    /// Instances that should stand ready.
+    pub(super) target: Option<u32>,
+    pub(super) is_removed: bool,
+    pub(super) queue: VecDeque<CallId>,
+    /// The least that the first in the queue can start with, once that was asked.
+    pub(super) head_least: Option<Allocation>,
+    /// Ready instances without a call, the longest idle one first.
+    pub(super) idle: BTreeSet<(Timestamp, InstanceId)>,
+    /// Ready instances with calls and a free place.
+    pub(super) spare: BTreeSet<InstanceId>,
+    /// Instances on their way up that have a free place.
+    pub(super) warming: BTreeSet<InstanceId>,
+    /// Instances on their way up.
+    pub(super) starting: u32,
+    /// Instances that can serve, busy ones included.
+    pub(super) ready: u32,
+    /// Of these, with at least one call.
+    pub(super) busy: u32,
+    /// Calls that have a place in an instance.
+    pub(super) seated: u32,
+    /// What the last start held; what an instance ahead of any call begins with.
+    pub(super) begun_with: Option<Allocation>,
+    pub(super) window: Window,
+    presence_since: Timestamp,
+}
+
+impl Function {
+    pub(super) fn new(settings: FunctionSettings) -> Self {
+        Self {
+            allocation: settings.reservation,
+            concurrency: settings.concurrency.max(1),
+            keep_alive: settings.keep_alive,
+            settings,
+            target: None,
+            is_removed: false,
+            queue: VecDeque::new(),
+            head_least: None,
+            idle: BTreeSet::new(),
+            spare: BTreeSet::new(),
+            warming: BTreeSet::new(),
+            starting: 0,
+            ready: 0,
+            busy: 0,
+            seated: 0,
+            begun_with: None,
+            window: Window::default(),
+            presence_since: Timestamp::ZERO,
+        }
+    }
+
+    /// Instances that serve or will.
+    pub(super) fn present(&self) -> u32 {
+        self.ready + self.starting
+    }
+
+    /// Whether one more instance is within the function's own limit.
+    pub(super) fn may_start_another(&self) -> bool {
+        self.settings.most_instances.is_none_or(|most| self.present() < most)
+    }
+
+    /// Takes an instance out of every list of those that can take a call.
+    pub(super) fn forget(&mut self, id: InstanceId) {
+        self.spare.remove(&id);
+        self.warming.remove(&id);
+    }
+
+    /// Brings the sum of calls in the system up to `now`; call it before the number changes.
+    pub(super) fn count_presence(&mut self, now: Timestamp) {
+        let calls = u128::from(self.seated) + self.queue.len() as u128;
+        let passed = now.since(self.presence_since);
+        self.window.presence += calls * u128::from(passed.as_nanos());
+        self.presence_since = now;
+    }
+}
