@@ -1,0 +1,65 @@
+//! Answers to requests that are not carried out: what is wrong, what is allowed, what to do.
+
+use axum::Json;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// A request that is refused.
+#[derive(Debug)]
+pub struct Refused {
+    status: StatusCode,
+    error: String,
+}
+
+impl Refused {
+    /// Refuses with `status`, in one sentence.
+    pub fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status, error: error.into() }
+    }
+
+    pub(super) fn no_function(name: &str) -> Self {
+        let error = format!("there is no function `{name}`; GET /api/v1/functions lists the names");
+        Self::new(StatusCode::NOT_FOUND, error)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "error": self.error }))).into_response()
+    }
+}
+
+/// The body of a request as JSON; anything else is refused with the place of the problem.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+        let bytes = axum::body::Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|problem: BytesRejection| {
+            Refused::new(problem.status(), format!("the body: {}", problem.body_text()))
+        })?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|problem| {
+            Refused::new(
+                StatusCode::BAD_REQUEST,
+                format!("the body is not what is expected: {problem}"),
+            )
+        })
+    }
+}
+
+pub(super) async fn not_found(uri: Uri) -> Refused {
+    let path = uri.path().chars().take(200).collect::<String>();
+    let error = format!("there is nothing at `{path}`; /api/v1/openapi.json lists the paths");
+    Refused::new(StatusCode::NOT_FOUND, error)
+}
+
+pub(super) async fn wrong_method() -> Refused {
+    let error = "this path does not take that method; /api/v1/openapi.json lists what it takes";
+    Refused::new(StatusCode::METHOD_NOT_ALLOWED, error)
+}

@@ -1,0 +1,223 @@
+//! The API over a real socket, with friendly and hostile clients.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use windfall_scenario::Scenario;
+use windfall_trace::{AzureLikeSettings, Source};
+
+use super::*;
+use crate::database::Records;
+use crate::governance::Mode;
+use crate::service::{Clock, Service};
+use crate::simulated::{SimulatedPlatform, SimulatedWorld};
+use crate::supervisor::{Supervisor, prepare};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// A manager of twenty simulated functions behind a real listener.
+struct Site {
+    address: SocketAddr,
+    service: Service,
+    _runtime: tokio::runtime::Runtime,
+    _stop: tokio::sync::watch::Sender<bool>,
+}
+
+impl Site {
+    fn open() -> Self {
+        let settings = SupervisorSettings {
+            mode: Mode::Auto,
+            tick: windfall_core::Duration::from_millis(200),
+            shadow: Some("histogram".to_owned()),
+            ..SupervisorSettings::default()
+        };
+        let (prepared, parts) = prepare(settings).unwrap();
+        let generator = AzureLikeSettings {
+            functions: 20,
+            calls_per_hour: 4000.0,
+            ..AzureLikeSettings::default()
+        };
+        let scenario = Scenario {
+            trace: Source::AzureLike(generator),
+            loads: vec![0.6],
+            ..Scenario::default()
+        };
+        let world = SimulatedWorld { scenario, seed: 5, speed: 60.0 };
+        let platform = SimulatedPlatform::start(&world, parts.calls, parts.needs).unwrap();
+        let manager = Supervisor::new(prepared, Box::new(platform), Records::nowhere());
+        let service = Service::start(manager, Clock::begin()).unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = ApiState::new(&service, address, TOKEN.to_owned(), None);
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        runtime.spawn(serve(listener, state, stopped));
+        Self { address, service, _runtime: runtime, _stop: stop }
+    }
+
+    /// Sends bytes and reads the whole answer: status and body.
+    fn raw(&self, request: &[u8]) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // The server may close while it is still being sent to.
+        let _ = stream.write_all(request);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status, body.to_owned())
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
+        let host = self.address;
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        );
+        let (status, body) = self.raw(request.as_bytes());
+        (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
+    }
+
+    fn get(&self, path: &str) -> (u16, Value) {
+        self.send("GET", path, "", "")
+    }
+
+    fn put(&self, path: &str, body: &str) -> (u16, Value) {
+        self.send("PUT", path, &format!("Authorization: Bearer {TOKEN}\r\n"), body)
+    }
+
+    /// Waits until calls have ended, at most some seconds.
+    fn wait_for_calls(&self, least: u64) -> Value {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let (_, status) = self.get("/api/v1/status");
+            if status["totals"]["calls"].as_u64() >= Some(least) || Instant::now() > until {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+#[test]
+fn everything_can_be_read_and_every_order_has_its_effect() {
+    let site = Site::open();
+    let status = site.wait_for_calls(200);
+    assert_eq!(status["platform"], "simulated");
+    assert!(status["totals"]["calls"].as_u64() >= Some(200), "{status}");
+    let paths = [
+        "cluster",
+        "functions",
+        "decisions",
+        "recommendations",
+        "policies",
+        "learning",
+        "health",
+        "openapi.json",
+    ];
+    for path in paths {
+        assert_eq!(site.get(&format!("/api/v1/{path}")).0, 200, "{path}");
+    }
+    let (_, list) = site.get("/api/v1/functions?limit=1");
+    let name = list["functions"][0]["name"].as_str().unwrap().to_owned();
+    let hold = format!("/api/v1/functions/{name}/hold");
+    assert_eq!(site.put(&hold, "{}").0, 200);
+    let standing = |site: &Site| {
+        let (_, function) = site.get(&format!("/api/v1/functions/{name}"));
+        function["standing"]["word"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(standing(&site), "paused");
+    assert_eq!(site.put(&hold, r#"{"pin": {"cores": 0.5, "mib": 256}}"#).0, 200);
+    assert_eq!(standing(&site), "pinned");
+    let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
+    assert_eq!(site.send("DELETE", &hold, &bearer, "").0, 200);
+    assert_eq!(standing(&site), "managed");
+    assert_eq!(site.put("/api/v1/kill", r#"{"on": true}"#).0, 200);
+    assert_eq!(standing(&site), "own");
+    let (_, decisions) = site.get("/api/v1/decisions?kind=order");
+    assert!(decisions["entries"].as_array().unwrap().len() >= 4, "{decisions}");
+    let id = decisions["entries"][0]["id"].as_u64().unwrap();
+    let (_, told) = site.get(&format!("/api/v1/decisions/{id}"));
+    assert!(told["explanation"].as_str().unwrap().contains("kill switch on"), "{told}");
+    let invoke = format!("/api/v1/functions/{name}/invoke");
+    let (code, ran) =
+        site.send("POST", &invoke, &bearer, r#"{"size": {"cores": 0.1, "mib": 4096}}"#);
+    assert_eq!(code, 200, "{ran}");
+    assert!(ran["run_ms"].as_f64().unwrap() > 0.0);
+    let (_, metrics) = site.get("/metrics");
+    assert!(metrics.as_str().unwrap().contains("windfall_calls_ended_total{end=\"completed\"}"));
+}
+
+#[test]
+fn hostile_requests_are_refused_and_change_nothing() {
+    let mut site = Site::open();
+    let kill = r#"{"on": true}"#;
+    let host = site.address;
+    let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
+    let put = |headers: &str, body: &str| site.send("PUT", "/api/v1/kill", headers, body).0;
+    assert_eq!(put("", kill), 401);
+    assert_eq!(put("Authorization: Bearer 0\r\n", kill), 401);
+    assert_eq!(put(&format!("{bearer}Origin: http://evil.example\r\n"), kill), 403);
+    assert_eq!(put(&format!("{bearer}Sec-Fetch-Site: cross-site\r\n"), kill), 403);
+    assert_eq!(put(&bearer, "{\"on\": tru"), 400);
+    assert_eq!(put(&bearer, r#"{"on": true, "more": 1}"#), 400);
+    assert_eq!(put(&bearer, &format!("{{\"on\": {}}}", "1".repeat(400_000))), 413);
+    let rebound = "PUT /api/v1/kill HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(site.raw(rebound.as_bytes()).0, 403);
+    for path in [
+        "/../../etc/passwd",
+        "/assets/..%2f..%2fetc%2fpasswd",
+        "/assets/%2e%2e/secret",
+        "/api/v1/functions/%00",
+        "/api/v1/functions/%ff",
+    ] {
+        let (status, _) = site.get(path);
+        assert!((400..500).contains(&status), "{path}: {status}");
+    }
+    let flood: String = (0..500).map(|k| format!("X-{k}: y\r\n")).collect();
+    let (status, _) = site.raw(format!("GET / HTTP/1.1\r\nHost: {host}\r\n{flood}\r\n").as_bytes());
+    assert!(status == 431 || status == 400, "{status}");
+    let long = format!("GET /{} HTTP/1.1\r\nHost: {host}\r\n\r\n", "a".repeat(100_000));
+    let (status, _) = site.raw(long.as_bytes());
+    assert!(status == 414 || status == 431 || status == 400, "{status}");
+    assert!(!site.service.governance.is_killed(), "nothing was changed");
+    let until = Instant::now() + Duration::from_secs(10);
+    let refused = loop {
+        let (_, orders) = site.get("/api/v1/decisions?kind=order&limit=50");
+        let refused = orders["entries"].as_array().map_or(0, Vec::len);
+        if refused >= 4 || Instant::now() > until {
+            break refused;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(refused >= 4, "refusals are recorded: {refused}");
+    assert!(site.service.stop());
+}
+
+#[test]
+fn a_client_that_sends_no_headers_is_disconnected_and_others_are_served() {
+    let site = Site::open();
+    let mut slow = TcpStream::connect(site.address).unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
+    assert_eq!(site.get("/api/v1/status").0, 200);
+    slow.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut rest = Vec::new();
+    let ended = slow.read_to_end(&mut rest);
+    assert!(ended.is_ok(), "the server ends it before the client gives up: {ended:?}");
+}
+
+#[test]
+fn the_description_names_every_path_that_the_router_has() {
+    let description: Value = serde_json::from_str(assets::OPENAPI).unwrap();
+    let described = description["paths"].as_object().unwrap();
+    let source = include_str!("../api.rs");
+    for line in source.lines().filter(|line| line.contains(".route(\"/")) {
+        let path = line.split('"').nth(1).unwrap();
+        let is_described = described.keys().any(|known| known.ends_with(path));
+        let is_page = path == "/" || path.starts_with("/assets");
+        assert!(is_described || is_page, "{path} is not in openapi.json");
+    }
+}

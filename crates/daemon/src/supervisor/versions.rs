@@ -1,0 +1,184 @@
+//! Which policy is in charge, how another one takes over, and when the one before returns.
+
+use std::sync::PoisonError;
+
+use windfall_core::{Seed, Timestamp};
+use windfall_registry::{AssembleError, Assembled, PolicySettings, assemble};
+
+use super::build::{loops, named};
+use super::{Supervisor, service_of};
+use crate::learning::{Acceptance, Fate, Trial, TrialEnd, Version, check};
+use crate::live::TapeKind;
+
+/// A policy by its name and settings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named {
+    pub(crate) policy: String,
+    pub(crate) settings: PolicySettings,
+}
+
+impl Named {
+    pub(super) fn assemble(&self, seed: u64) -> Result<Assembled, AssembleError> {
+        assemble(&self.policy, &self.settings, Seed::new(seed).stream("policy"))
+    }
+
+    pub(super) fn version(&self, origin: &'static str, reason: &str) -> Version {
+        let own = self.settings.get(&self.policy);
+        Version {
+            number: 0,
+            at: 0.0,
+            policy: self.policy.clone(),
+            settings: own.map(ToString::to_string).unwrap_or_default(),
+            origin,
+            fate: Fate::InCharge,
+            reason: reason.to_owned(),
+            score: None,
+        }
+    }
+}
+
+impl Supervisor {
+    /// Lets `next` take over if the check on recent calls accepts it, or in any case if `force` says so.
+    pub(super) fn change_policy(
+        &mut self,
+        now: Timestamp,
+        next: Named,
+        force: bool,
+        origin: &'static str,
+    ) -> Result<String, String> {
+        let refuse = |error: AssembleError| error.to_string();
+        let mut candidate = next.assemble(self.settings.seed).map_err(refuse)?;
+        let mut present = self.in_charge.assemble(self.settings.seed).map_err(refuse)?;
+        let finished = self.slot.finished();
+        let verdict = check(present.call.as_mut(), candidate.call.as_mut(), &finished);
+        if !verdict.is_accepted && !force {
+            self.note_refusal(now, &next, &verdict, origin);
+            return Err(format!("the check refused it: {}", verdict.reason));
+        }
+        let before = std::mem::replace(&mut self.in_charge, next.clone());
+        self.install(&next).map_err(refuse)?;
+        let reason = match verdict.is_accepted {
+            true => verdict.reason.clone(),
+            false => format!("forced although the check refused it: {}", verdict.reason),
+        };
+        self.begin_trial(now, before);
+        let version = Version { score: Some(verdict.candidate), ..next.version(origin, &reason) };
+        self.add_version(now, version);
+        Ok(format!("{} is in charge: {reason}", next.policy))
+    }
+
+    /// Puts `policy` in charge of new calls and of the ticks.
+    fn install(&mut self, policy: &Named) -> Result<(), AssembleError> {
+        let assembled = policy.assemble(self.settings.seed)?;
+        let shadow = self.settings.shadow.as_deref();
+        let shadow = shadow.map(|name| named(name, &self.settings)).transpose()?;
+        let parts = loops(assembled, shadow, &self.governance, &self.slot.finished());
+        self.control.hand_over(parts.tick, parts.chain);
+        self.slot.offer(parts.calls);
+        self.with_live(|live| live.policy.clone_from(&policy.policy));
+        Ok(())
+    }
+
+    /// Another shadow beside the policy in charge.
+    pub(super) fn change_shadow(&mut self, shadow: Option<String>) -> Result<String, String> {
+        if let Some(name) = &shadow {
+            named(name, &self.settings).map_err(|error| error.to_string())?;
+        }
+        self.settings.shadow.clone_from(&shadow);
+        let in_charge = self.in_charge.clone();
+        self.install(&in_charge).map_err(|error| error.to_string())?;
+        let told = match &shadow {
+            Some(name) => format!("{name} is asked beside the policy in charge"),
+            None => "no shadow is asked".to_owned(),
+        };
+        self.with_live(|live| live.shadow = shadow);
+        Ok(told)
+    }
+
+    fn begin_trial(&mut self, now: Timestamp, before: Named) {
+        let totals = self.with_live(|live| live.totals.clone());
+        let counted = service_of(&totals);
+        let (_, minute) = &self.minute;
+        let earlier = counted.since(service_of(minute));
+        // A minute that has just begun says little; then everything since the start does.
+        let earlier = if earlier.judged < 40 { counted } else { earlier };
+        let trial = Trial::begin(now, counted, earlier);
+        self.with_live(|live| live.learning.on_trial_until = Some(trial.until().as_secs_f64()));
+        self.trial = Some(trial);
+        self.fallback_version = Some(before);
+    }
+
+    /// Ends the trial of a new version when there is a verdict.
+    pub(super) fn watch_trial(&mut self, now: Timestamp) {
+        let Some(trial) = &self.trial else { return };
+        let counted = {
+            let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+            service_of(&live.totals)
+        };
+        let Some(end) = trial.judge(now, counted) else { return };
+        self.trial = None;
+        self.with_live(|live| live.learning.on_trial_until = None);
+        match (end, self.fallback_version.take()) {
+            (TrialEnd::RolledBack(reason), Some(before)) => self.roll_back(now, &before, &reason),
+            (TrialEnd::RolledBack(reason) | TrialEnd::Kept(reason), _) => {
+                self.with_live(|live| {
+                    let decided = "the trial of the new version is over".to_owned();
+                    live.tape.note(now, TapeKind::Policy, decided, format!("kept: {reason}"));
+                });
+            }
+        }
+    }
+
+    fn roll_back(&mut self, now: Timestamp, before: &Named, reason: &str) {
+        self.with_live(|live| {
+            let in_charge = |version: &&mut Version| version.fate == Fate::InCharge;
+            if let Some(version) = live.learning.versions.iter_mut().rev().find(in_charge) {
+                version.fate = Fate::RolledBack;
+                reason.clone_into(&mut version.reason);
+            }
+        });
+        if let Err(error) = self.install(before) {
+            // It was in charge a minute ago; if it cannot be built again, nothing is safer than the users' own sizes.
+            self.governance.set_killed(true);
+            let done = format!("the version before cannot be built ({error}): kill switch on");
+            self.with_live(|live| {
+                live.tape.note(now, TapeKind::Policy, reason.to_owned(), done);
+            });
+            return;
+        }
+        self.in_charge = before.clone();
+        let back = format!("rolled back: {reason}");
+        self.add_version(now, before.version("roll-back", &back));
+    }
+
+    fn note_refusal(
+        &mut self,
+        now: Timestamp,
+        next: &Named,
+        verdict: &Acceptance,
+        origin: &'static str,
+    ) {
+        let version = Version {
+            fate: Fate::Refused,
+            score: Some(verdict.candidate),
+            ..next.version(origin, &verdict.reason)
+        };
+        self.add_version(now, version);
+    }
+
+    fn add_version(&mut self, now: Timestamp, version: Version) {
+        let decided = format!("{} by {}", version.policy, version.origin);
+        let done = match version.fate {
+            Fate::Refused => format!("refused: {}", version.reason),
+            Fate::InCharge | Fate::Replaced | Fate::RolledBack => version.reason.clone(),
+        };
+        let version = self.with_live(|live| {
+            live.tape.note(now, TapeKind::Policy, decided, done);
+            live.learning.add(now, version);
+            live.learning.versions.back().cloned()
+        });
+        if let Some(version) = version {
+            self.records.version(&version);
+        }
+    }
+}
