@@ -7,12 +7,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use windfall_core::Duration;
 use windfall_rl::Split;
 use windfall_scenario::Scenario;
+use windfall_sim::CpuModel;
 use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
 
 use crate::commands::compare;
 use crate::commands::{
-    bench, completions, conformance, env, evaluate, explain, frontier, policies, policy, report,
-    reproduce, simulate, trace, train,
+    bench, capacity, completions, conformance, db, doctor, env, evaluate, explain, frontier,
+    functions, load, policies, policy, report, reproduce, serve, simulate, top, trace, train, up,
 };
 
 /// A learning resource manager for serverless platforms.
@@ -28,6 +29,20 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Start a platform with a load, manage it, and show it in a browser
+    ///
+    /// Prints a checklist, the address of the dashboard and lines to copy, and runs until
+    /// Ctrl-C, or for `--for` and then ends with a summary. Every function gets its own
+    /// allocation back when it stops.
+    ///
+    ///   windfall up
+    ///   windfall up --for 60s --report r.html --format json
+    #[command(verbatim_doc_comment)]
+    Up(up::Arguments),
+    /// Watch a running manager in the terminal
+    Top(top::Arguments),
+    /// Check, shrink or export the manager's database
+    Db(db::Arguments),
     /// Run several policies on the same calls and compare them
     Compare(compare::Arguments),
     /// Run one policy and keep a journal of everything that happens
@@ -36,12 +51,42 @@ pub(crate) enum Command {
     Report(report::Arguments),
     /// Tell what was seen, wanted, allowed and done at a tick or for a call
     Explain(explain::Arguments),
+    /// How much load do the same machines hold while an objective holds?
+    Capacity(capacity::Arguments),
     /// Sweep one dial of each policy and draw what it costs to wait less
     Frontier(frontier::Arguments),
+    /// Write, deploy and call functions on a running platform
+    Fn(functions::Arguments),
     /// Inspect, generate and convert traces
     Trace(trace::Arguments),
+    /// Send HTTP calls on a schedule and report how they were answered
+    ///
+    /// Calls are sent when they are due, whatever became of those before, and
+    /// latency counts from the due time: a server that stalls cannot hide it. What
+    /// the generator itself is late is in the report.
+    ///
+    ///   windfall load --url http://127.0.0.1:8080/ --rate 100 --seconds 30
+    ///   windfall load --action hello --body '{"name":"Ada"}' --shape bursty
+    ///   windfall load --action f --body '{"sleep":{run_ms}}' --trace t.wft --speed 9
+    ///
+    /// A body may have {number}, {run_ms}, {memory_mib} and {input}, filled in per
+    /// call; all but the first come from the trace. Functions of a trace call the
+    /// target with their own name; those without one share the targets in turn.
+    #[command(verbatim_doc_comment)]
+    Load(load::Arguments),
     /// Measure Windfall itself
     Bench(bench::Arguments),
+    /// Run functions on this machine behind OpenWhisk's API
+    ///
+    /// Prints where it listens and with which key; the first line with `--format json` is one
+    /// object with `apihost` and `auth`. SIGTERM and Ctrl-C end it: calls that run may finish,
+    /// every instance is ended and every record written.
+    ///
+    ///   windfall serve --policy windfall
+    ///   curl -u $KEY -X POST -H 'Content-Type: application/json' -d '{"name":"Ada"}' \
+    ///     'http://127.0.0.1:3233/api/v1/namespaces/_/actions/hello?blocking=true&result=true'
+    #[command(verbatim_doc_comment)]
+    Serve(serve::Arguments),
     /// Repeat a published experiment and set our numbers beside its own
     Reproduce(reproduce::Arguments),
     /// Replay recorded decisions of a real autoscaler through ours
@@ -81,6 +126,12 @@ pub(crate) enum Command {
     Policy(policy::Arguments),
     /// List the policies
     Policies(policies::Arguments),
+    /// Say what this machine permits, and how to get what it lacks
+    ///
+    /// Starts and ends a process at each level of isolation and tries every limit and sensor of
+    /// the embedded platform. Each is exact (the kernel's own), emulated (approximated by
+    /// Windfall) or absent.
+    Doctor(doctor::Arguments),
     /// Print a completion script for a shell
     Completions(completions::Arguments),
 }
@@ -97,6 +148,16 @@ pub(crate) enum Format {
     Csv,
     /// For documents
     Markdown,
+}
+
+/// How results are printed that are one object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For scripts
+    Json,
 }
 
 /// Which part of an environment's world is shown.
@@ -119,6 +180,15 @@ impl From<Part> for Split {
             Part::Test => Self::Test,
         }
     }
+}
+
+/// A model of a node's CPU by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CpuModelName {
+    /// Every share is a constant rate.
+    Fluid,
+    /// Weights, quotas by period and the idle class.
+    Kernel,
 }
 
 /// Which world is run. Flags change what the scenario file says.
@@ -154,6 +224,9 @@ pub(crate) struct WorldArguments {
     /// CPU that may be granted for each core there is
     #[arg(long, value_name = "FACTOR", help_heading = "World")]
     pub(crate) over_commit: Option<f64>,
+    /// How a node's CPU is shared: at constant rates, or as Linux does it
+    #[arg(long, value_name = "MODEL", value_enum, help_heading = "World", hide_short_help = true)]
+    pub(crate) cpu_model: Option<CpuModelName>,
     /// Minutes at the beginning whose calls do not count
     #[arg(long, value_name = "MINUTES", help_heading = "World")]
     pub(crate) warm_up: Option<f64>,
@@ -191,6 +264,14 @@ impl WorldArguments {
                 bail!("--over-commit is {factor}, allowed is 1 to 1000");
             }
             scenario.over_commit_cpu = factor;
+        }
+        // What a scenario file says of the kernel stays.
+        match self.cpu_model {
+            Some(CpuModelName::Kernel) if scenario.cpu.is_fluid() => {
+                scenario.cpu = CpuModel::kernel();
+            }
+            Some(CpuModelName::Fluid) => scenario.cpu = CpuModel::Fluid,
+            Some(CpuModelName::Kernel) | None => {}
         }
         if let Some(minutes) = self.warm_up {
             if !(0.0..=525_600.0).contains(&minutes) {
@@ -267,7 +348,7 @@ fn read_scenario(path: &Path) -> anyhow::Result<Scenario> {
 }
 
 /// `60` is the first hour, `60-120` the second.
-fn window(text: &str) -> anyhow::Result<(u32, u32)> {
+pub(crate) fn window(text: &str) -> anyhow::Result<(u32, u32)> {
     let parsed = match text.split_once('-') {
         Some((from, to)) => from.trim().parse().ok().zip(to.trim().parse().ok()),
         None => text.parse().ok().map(|to| (0, to)),

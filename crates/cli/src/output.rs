@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use windfall_load::LoadError;
 use windfall_rl::CheckpointError;
 use windfall_scenario::RunError;
 use windfall_scenario::sweep::SweepError;
@@ -13,6 +14,8 @@ use windfall_studies::reproduce::ReproduceError;
 use windfall_telemetry::JournalError;
 use windfall_telemetry::explain::ExplainError;
 use windfall_trace::TraceError;
+
+use crate::commands::functions::FnError;
 
 /// Creates a directory with everything above it.
 pub(crate) fn directory(path: &Path) -> anyhow::Result<()> {
@@ -108,6 +111,8 @@ pub(crate) fn tell(error: &anyhow::Error) {
 fn hint(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(error) = cause.downcast_ref::<TraceError>() {
         error.hint()
+    } else if let Some(error) = cause.downcast_ref::<LoadError>() {
+        error.hint()
     } else if let Some(error) = cause.downcast_ref::<RunError>() {
         error.hint()
     } else if let Some(error) = cause.downcast_ref::<SweepError>() {
@@ -116,6 +121,8 @@ fn hint(cause: &(dyn Error + 'static)) -> Option<&'static str> {
         error.hint()
     } else if let Some(error) = cause.downcast_ref::<CheckpointError>() {
         Some(error.hint())
+    } else if let Some(error) = cause.downcast_ref::<FnError>() {
+        error.hint()
     } else if let Some(ExplainError::Journal(error)) = cause.downcast_ref() {
         error.hint()
     } else {

@@ -41,7 +41,8 @@ fn lines_per_crate<'a>(files: impl Iterator<Item = &'a TextFile>) -> BTreeMap<St
 
 /// The crate whose library or program a file belongs to; nothing for its tests and examples.
 fn crate_of(file: &TextFile) -> Option<&str> {
-    let (name, inside) = file.path.strip_prefix("crates/")?.split_once('/')?;
+    let path = file.path.strip_prefix("crates/")?;
+    let (name, inside) = path.strip_prefix("platforms/").unwrap_or(path).split_once('/')?;
     inside.starts_with("src/").then_some(name)
 }
 

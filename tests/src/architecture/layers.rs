@@ -8,7 +8,7 @@ use super::repository::Repository;
 /// Our crates, in layers, with the others they may depend on (dev-dependencies are exempt).
 ///
 /// `sim` and `rl` do not see each other: one is any platform that can be reset, the other learns on
-/// any such platform. `scenario` does not see `platforms`, so no experiment drags in a cluster client.
+/// any such platform. `scenario` does not see platforms, so no experiment drags in a cluster client.
 const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-core", &[]),
     ("windfall-trace", &["core"]),
@@ -20,7 +20,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("windfall-rl", &["core", "control"]),
     ("windfall-agents", &["core", "policy", "rl"]),
     ("windfall-registry", &["core", "policy", "autoscalers", "control", "rl", "agents"]),
-    ("windfall-platforms", &["core", "trace"]),
+    ("windfall-sandbox", &["core"]),
+    ("windfall-functions", &["core"]),
+    ("windfall-load", &["core", "trace"]),
+    ("windfall-openwhisk", &["core"]),
+    ("windfall-embedded", &["core", "control", "telemetry", "sandbox", "functions", "openwhisk"]),
     ("windfall-gym", &["core", "trace", "sim", "policy", "control", "rl"]),
     (
         "windfall-papers",
@@ -67,17 +71,27 @@ const ARROWS: &[(&str, &[&str])] = &[
             "autoscalers",
             "control",
             "telemetry",
+            "sim",
             "rl",
             "registry",
             "scenario",
-            "platforms",
+            "embedded",
+            "functions",
+            "load",
+            "openwhisk",
+            "sandbox",
         ],
     ),
-    ("windfall-python", &["core", "control", "telemetry", "rl", "scenario"]),
+    // The bindings offer what the command line offers, so they know as much: environments, policies, runs, traces.
+    (
+        "windfall-python",
+        &["core", "trace", "telemetry", "rl", "gym", "registry", "scenario", "studies"],
+    ),
     (
         "windfall-cli",
         &[
             "core",
+            "control",
             "policy",
             "autoscalers",
             "trace",
@@ -89,7 +103,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "registry",
             "scenario",
             "studies",
-            "platforms",
+            "embedded",
+            "functions",
+            "load",
+            "openwhisk",
+            "sandbox",
             "daemon",
         ],
     ),
@@ -124,13 +142,18 @@ const CONFINED: &[(&str, &[&str])] = &[
     // Errors without a type are for programs; libraries have one enum per subject.
     ("anyhow", &["cli", "daemon"]),
     // Time is an integer since the run began; calendars are for talking to the outside.
-    ("chrono", &["platforms", "daemon"]),
+    ("chrono", &["embedded", "openwhisk", "daemon"]),
     ("clap", &["cli"]),
     ("indicatif", &["cli"]),
-    ("kube", &["platforms"]),
+    ("kube", &["kubernetes"]),
+    // Nothing below the bindings knows of Python.
+    ("numpy", &["python"]),
+    ("pyo3", &["python"]),
     // Parallel work must be collected in a fixed order: where experiments are repeated by the hundred.
-    ("rayon", &["papers", "rl", "scenario", "studies"]),
-    ("tokio", &["platforms", "daemon", "cli"]),
+    ("rayon", &["papers", "rl", "scenario", "studies", "python"]),
+    ("rusqlite", &["openwhisk", "daemon"]),
+    // Nothing but platforms and programs waits for a socket.
+    ("tokio", &["embedded", "functions", "load", "openwhisk", "daemon", "cli"]),
 ];
 
 pub(crate) fn arrows(repository: &Repository) -> Vec<Finding> {

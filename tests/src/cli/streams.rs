@@ -8,11 +8,28 @@ use super::program::{Ended, Place, SMALL};
 /// Every command, as it is typed.
 pub(crate) const COMMANDS: &[&str] = &[
     "",
+    "up",
+    "top",
+    "db",
+    "db check",
+    "db export",
     "compare",
     "simulate",
     "report",
     "explain",
+    "capacity",
     "frontier",
+    "fn",
+    "fn new",
+    "fn deploy",
+    "fn invoke",
+    "fn list",
+    "fn get",
+    "fn logs",
+    "fn rm",
+    "load",
+    "serve",
+    "doctor",
     "trace",
     "trace inspect",
     "trace generate",
@@ -21,6 +38,9 @@ pub(crate) const COMMANDS: &[&str] = &[
     "bench simulator",
     "bench learning",
     "bench scaling",
+    "bench platform",
+    "bench admission",
+    "bench daemon",
     "reproduce",
     "reproduce ece471",
     "reproduce knative-concurrency",
@@ -52,7 +72,7 @@ fn short_help_fits_a_screen() {
 #[test]
 fn every_command_that_is_listed_is_tested() {
     let place = Place::new();
-    for command in ["", "trace", "bench", "policy", "reproduce"] {
+    for command in ["", "fn", "trace", "bench", "policy", "reproduce"] {
         let help = place.run(&format!("{command} -h"), &[]).done().stdout;
         let list = help.split("Commands:\n").nth(1).expect("commands are listed");
         // Names stand two columns in; what they mean, and where that goes on, stands further.

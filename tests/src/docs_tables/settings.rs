@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 use windfall_core::Seed;
 use windfall_policy::{
-    EnsureSettings, GreedySettings, HistogramSettings, HybridHistogramSettings, KeepAliveSettings,
-    LibraSettings, QueueingSettings, ShabariSettings, WindfallScalingSettings,
+    AutothrottleSettings, EnsureSettings, GreedySettings, HistogramSettings,
+    HybridHistogramSettings, KeepAliveSettings, LibraSettings, PeakClaimsSettings,
+    QueueingSettings, ShabariSettings, WindfallAdmissionSettings, WindfallScalingSettings,
     WindfallSizingSettings,
 };
 use windfall_registry::{PolicyEntry, REGISTRY};
@@ -24,6 +25,7 @@ fn defaults(policy: &str) -> Option<Value> {
         Some(serde_json::to_value(S::default()).expect("settings are plain data"))
     }
     match policy {
+        "autothrottle" => of::<AutothrottleSettings>(),
         "ensure" => of::<EnsureSettings>(),
         "greedy" => of::<GreedySettings>(),
         "histogram" => of::<HistogramSettings>(),
@@ -33,6 +35,8 @@ fn defaults(policy: &str) -> Option<Value> {
         "queueing" => of::<QueueingSettings>(),
         "shabari" => of::<ShabariSettings>(),
         "windfall" => of::<WindfallSizingSettings>(),
+        "weights-histogram" => of::<PeakClaimsSettings>(),
+        "windfall-admission" => of::<WindfallAdmissionSettings>(),
         "windfall-scaling" => of::<WindfallScalingSettings>(),
         _ => None,
     }

@@ -10,8 +10,8 @@ use windfall_rl::Entry;
 use windfall_rl::conversation::Conversation;
 
 use crate::arguments::{Format, Part};
-use crate::environments;
 use crate::output::{print, print_json};
+use windfall_studies::environments;
 
 /// Arguments of `env`.
 #[derive(Args)]

@@ -12,9 +12,9 @@ use windfall_rl::{Decide, Split, Spread};
 
 use crate::arguments::{Format, Part, seeds};
 use crate::commands::policy;
-use crate::environments;
 use crate::output::{print, print_json};
 use crate::progress;
+use windfall_studies::environments;
 
 /// Arguments of `evaluate`.
 #[derive(Args)]

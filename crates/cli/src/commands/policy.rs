@@ -10,8 +10,8 @@ use windfall_rl::Checkpoint;
 use windfall_rl::checkpoint::Contents;
 
 use crate::arguments::Format;
-use crate::environments;
 use crate::output::{print, print_json};
+use windfall_studies::environments;
 
 /// Look into trained policies.
 #[derive(Args)]

@@ -18,10 +18,10 @@ use windfall_rl::{AnySettings, Entry, Kind, Split, any_learner};
 
 use crate::arguments::{Format, threads};
 use crate::commands::policy;
-use crate::environments;
 use crate::output::{print, print_json};
 use crate::progress;
 use studio::{LAST, Studio};
+use windfall_studies::environments;
 
 /// Arguments of `train`.
 #[derive(Args)]

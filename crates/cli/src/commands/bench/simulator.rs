@@ -23,11 +23,11 @@ use windfall_core::{Duration, Seed, Timestamp};
 use windfall_registry::entry;
 use windfall_scenario::run::{reserved, simulator_settings};
 use windfall_scenario::{Scenario, size_cluster};
-use windfall_sim::Simulator;
+use windfall_sim::{CpuModel, Simulator};
 use windfall_telemetry::RunMetrics;
 use windfall_trace::{AzureLikeSettings, ReadOptions, Source};
 
-use crate::arguments::Format;
+use crate::arguments::{CpuModelName, Format};
 use crate::output::{print, print_json};
 use crate::progress;
 
@@ -59,6 +59,8 @@ pub(crate) struct Part {
     calls: u64,
     #[arg(long, default_value_t = 1)]
     repeats: u32,
+    #[arg(long, value_enum, default_value_t = CpuModelName::Fluid)]
+    cpu_model: CpuModelName,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -91,14 +93,17 @@ struct Results {
     trace: String,
     uncontended: Measured,
     contended: Measured,
+    /// The same two with the kernel's CPU.
+    kernel_uncontended: Measured,
+    kernel_contended: Measured,
     generated: Measured,
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let trace = arguments.trace.clone().or_else(default_trace);
-    let part = |kind: &str, calls: u64, repeats: u32| {
+    let part = |kind: &str, model: &str, calls: u64, repeats: u32| {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["bench", "simulator-part", kind]);
+        command.args(["bench", "simulator-part", kind, "--cpu-model", model]);
         command.args(["--calls", &calls.to_string(), "--repeats", &repeats.to_string()]);
         if let Some(trace) = &trace {
             command.arg("--trace").arg(trace);
@@ -114,9 +119,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             || "generated, because the 500-function trace is not there".to_owned(),
             |path| path.display().to_string(),
         ),
-        uncontended: part("uncontended", 0, arguments.repeats)?,
-        contended: part("contended", 0, arguments.repeats)?,
-        generated: part("generated", arguments.generated_calls, 1)?,
+        uncontended: part("uncontended", "fluid", 0, arguments.repeats)?,
+        contended: part("contended", "fluid", 0, arguments.repeats)?,
+        kernel_uncontended: part("uncontended", "kernel", 0, arguments.repeats)?,
+        kernel_contended: part("contended", "kernel", 0, arguments.repeats)?,
+        generated: part("generated", "fluid", arguments.generated_calls, 1)?,
     };
     match arguments.format {
         Format::Json => print_json(&results),
@@ -126,16 +133,18 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn table(results: &Results) -> String {
     let mut text = format!(
-        "trace: {}\n{:12} {:>12} {:>12} {:>12} {:>10} {:>10}\n",
+        "trace: {}\n{:19} {:>12} {:>12} {:>12} {:>10} {:>10}\n",
         results.trace, "part", "calls", "calls/s", "events/s", "x heap", "peak MB"
     );
     for (name, part) in [
         ("uncontended", &results.uncontended),
         ("contended", &results.contended),
+        ("uncontended, kernel", &results.kernel_uncontended),
+        ("contended, kernel", &results.kernel_contended),
         ("generated", &results.generated),
     ] {
         text += &format!(
-            "{name:12} {:>12} {:>12.0} {:>12.0} {:>10.2} {:>10.1}\n",
+            "{name:19} {:>12} {:>12.0} {:>12.0} {:>10.2} {:>10.1}\n",
             part.calls, part.calls_per_s, part.events_per_s, part.ratio_to_heap, part.peak_mb
         );
     }
@@ -200,6 +209,9 @@ fn measure(part: &Part) -> anyhow::Result<Measured> {
 
 fn scenario_of(part: &Part) -> (Scenario, f64) {
     let mut scenario = Scenario::default();
+    if part.cpu_model == CpuModelName::Kernel {
+        scenario.cpu = CpuModel::kernel();
+    }
     let load = match part.kind {
         Kind::Uncontended => 0.5,
         Kind::Contended => {

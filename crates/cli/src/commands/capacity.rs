@@ -1,0 +1,353 @@
+//! `windfall capacity`: how much load the same machines hold while an objective holds.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use windfall_core::Duration;
+use windfall_sim::CpuModel;
+use windfall_studies::capacity::contestants::{Contestant, everybody, quick};
+use windfall_studies::capacity::objective::Objective;
+use windfall_studies::capacity::page::document;
+use windfall_studies::capacity::search::Search;
+use windfall_studies::capacity::summary::{CapacitySummary, summarize};
+use windfall_studies::capacity::texts::{to_csv, to_markdown, to_text};
+use windfall_studies::capacity::worlds::{CapacityWorld, NAMES};
+use windfall_studies::capacity::{Capacity, CapacityResult, CapacityRow, CapacityWatcher};
+use windfall_telemetry::report::ReportContext;
+
+use crate::arguments::{Format, WorldArguments, seeds, threads};
+use crate::commands::compare::all_threads;
+use crate::output::{command_line, directory, print, print_json, write_whole};
+use crate::progress;
+
+/// How much load do the same machines hold while an objective holds?
+///
+/// Raises the load until service breaks the objective: too many slow calls, overall or in a class of
+/// duration, calls that run longer than at their own reservation, somebody who waits too long, calls
+/// killed for memory. Every policy at its best over-commit, also with our queue order, relative to
+/// fixed sizes. Without arguments: a generated half hour and the strongest policies of each kind.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Worlds made for this question, or `all`; --scenario and --trace take their place
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "World")]
+    world: Vec<String>,
+    #[command(flatten)]
+    given: WorldArguments,
+    /// Nodes, unless one would be smaller than the largest reservation
+    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "World")]
+    nodes: Option<u32>,
+    /// MiB for each core of a node
+    #[arg(hide_short_help = true, long, value_name = "MIB", help_heading = "World")]
+    mib_per_core: Option<f64>,
+    /// Share CPU as the Linux kernel does instead of continuously
+    #[arg(long, help_heading = "World")]
+    kernel_cpu: bool,
+    /// Only policies whose names begin like one of these; fixed always takes part
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Runs")]
+    policies: Vec<String>,
+    /// Every incumbent at every over-commit, instead of the strongest few
+    #[arg(long, help_heading = "Runs")]
+    all: bool,
+    /// Over-commits to try instead of the usual ones
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FACTORS",
+        value_delimiter = ',',
+        help_heading = "Runs"
+    )]
+    over_commits: Vec<f64>,
+    /// A setting of a policy, e.g. windfall-admission.z=0.25
+    #[arg(
+        hide_short_help = true,
+        long = "set",
+        value_name = "POLICY.KEY=VALUE",
+        help_heading = "Runs"
+    )]
+    set: Vec<String>,
+    /// 5 for seeds 1 to 5, or a list 7,9 or a range 3-6
+    #[arg(long, value_name = "SEEDS", value_parser = seeds, default_value = "3", help_heading = "Runs")]
+    seeds: std::vec::Vec<u64>,
+    /// Threads; the results do not depend on it
+    #[arg(long, value_name = "N", value_parser = threads, help_heading = "Runs")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+    /// Directory for report and results
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+}
+
+/// What service has to be like.
+#[derive(Args)]
+struct ObjectiveArguments {
+    /// Share of calls that may be slow, overall and in every class of duration
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.01,
+        help_heading = "Objective"
+    )]
+    slow_share: f64,
+    /// A call is slow if its bounded slowdown is above this
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FACTOR",
+        default_value_t = 2.0,
+        help_heading = "Objective"
+    )]
+    slow_above: f64,
+    /// Share of calls that may run more than 5 % longer than at their reservation
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.001,
+        help_heading = "Objective"
+    )]
+    violation_share: f64,
+    /// The longest that anybody may wait; ten run times where that is more
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "SECONDS",
+        default_value_t = 60.0,
+        help_heading = "Objective"
+    )]
+    longest_wait: f64,
+    /// Judge all calls together instead of every class of duration
+    #[arg(hide_short_help = true, long, help_heading = "Objective")]
+    no_classes: bool,
+}
+
+impl ObjectiveArguments {
+    fn objective(&self) -> anyhow::Result<Objective> {
+        let shares =
+            [("--slow-share", self.slow_share), ("--violation-share", self.violation_share)];
+        if let Some((flag, share)) =
+            shares.into_iter().find(|(_, share)| !(1e-9..=1.0).contains(share))
+        {
+            bail!("{flag} is {share}, allowed is more than 0, at most 1");
+        }
+        if !(1.0..=1e6).contains(&self.slow_above) {
+            bail!("--slow-above is {}, allowed is 1 to 1000000", self.slow_above);
+        }
+        if !(0.001..=1e9).contains(&self.longest_wait) {
+            bail!("--longest-wait is {}, allowed is 0.001 to 1000000000 s", self.longest_wait);
+        }
+        Ok(Objective {
+            slow_share: self.slow_share,
+            slow_above: self.slow_above,
+            in_every_class: !self.no_classes,
+            violation_share: self.violation_share,
+            longest_wait: Duration::from_secs_f64(self.longest_wait),
+            ..Objective::default()
+        })
+    }
+}
+
+/// The keys of `--format json`.
+#[derive(Serialize)]
+struct Numbers<'a> {
+    objective: ObjectiveNumbers,
+    rows: &'a [CapacityRow],
+    summary: &'a [CapacitySummary],
+}
+
+#[derive(Serialize)]
+struct ObjectiveNumbers {
+    slow_share: f64,
+    violation_share: f64,
+    longest_wait_seconds: f64,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let objective = arguments.objective.objective()?;
+    let worlds = arguments.worlds()?;
+    let contestants = arguments.contestants(&worlds)?;
+    let seeds = arguments.seeds.clone();
+    let settings =
+        serde_json::to_value(worlds.iter().map(|one| &one.scenario).collect::<Vec<_>>())?;
+    let title = format!(
+        "Load held: {}",
+        worlds.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
+    );
+    let digest = worlds.first().map(|one| one.scenario.digest()).unwrap_or_default();
+    let capacity = Capacity { worlds, contestants, objective, seeds, search: Search::default() };
+    let bar = Bar(progress::runs(0));
+    let threads = arguments.threads.unwrap_or_else(all_threads);
+    let result = capacity.play_on(threads, &bar)?;
+    bar.0.finish_and_clear();
+    let context = ReportContext {
+        title,
+        command: command_line(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        settings,
+    };
+    let folder = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("runs").join(format!("capacity-{digest}")));
+    deliver(arguments.format, context, &objective, &result, folder)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn deliver(
+    format: Format,
+    context: ReportContext,
+    objective: &Objective,
+    result: &CapacityResult,
+    folder: PathBuf,
+) -> anyhow::Result<()> {
+    let summaries = summarize(objective, result);
+    directory(&folder)?;
+    let report = folder.join("report.html");
+    write_whole(&report, &document(context, objective, result, &summaries).html())?;
+    let numbers = Numbers {
+        objective: ObjectiveNumbers {
+            slow_share: objective.slow_share,
+            violation_share: objective.violation_share,
+            longest_wait_seconds: objective.longest_wait.as_secs_f64(),
+        },
+        rows: &result.rows,
+        summary: &summaries,
+    };
+    write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(&numbers)?)?;
+    write_whole(&folder.join("results.csv"), &to_csv(result))?;
+    match format {
+        Format::Json => print_json(&numbers),
+        Format::Csv => print(&to_csv(result)),
+        Format::Markdown => print(&to_markdown(&summaries)),
+        Format::Text => print(&format!("{}report: {}", to_text(&summaries), report.display())),
+    }
+}
+
+impl Arguments {
+    fn worlds(&self) -> anyhow::Result<Vec<CapacityWorld>> {
+        let is_given = self.given.scenario.is_some() || self.given.trace.is_some();
+        let mut worlds = match (is_given, self.world.as_slice()) {
+            (true, []) => {
+                let scenario = self.given.scenario()?;
+                vec![CapacityWorld::new(&scenario.name.clone(), scenario)]
+            }
+            (true, _) => bail!("--world is a world of its own; leave out the others"),
+            (false, []) => vec![self.named("generated")?],
+            (false, [all]) if all == "all" => {
+                NAMES.iter().map(|(name, _)| self.named(name)).collect::<anyhow::Result<_>>()?
+            }
+            (false, names) => {
+                names.iter().map(|name| self.named(name)).collect::<anyhow::Result<_>>()?
+            }
+        };
+        for world in &mut worlds {
+            if self.kernel_cpu {
+                world.scenario.cpu = CpuModel::kernel();
+            }
+            world.nodes = self.nodes.unwrap_or(world.nodes);
+            world.mib_per_core = self.mib_per_core.unwrap_or(world.mib_per_core);
+            if !(1..=10_000).contains(&world.nodes) {
+                bail!("--nodes is {}, allowed is 1 to 10000", world.nodes);
+            }
+            if !(1.0..=1e7).contains(&world.mib_per_core) {
+                bail!("--mib-per-core is {}, allowed is 1 to 10000000", world.mib_per_core);
+            }
+        }
+        Ok(worlds)
+    }
+
+    /// A world made for this question, with the flags on top but for the minutes, which it needs itself.
+    fn named(&self, name: &str) -> anyhow::Result<CapacityWorld> {
+        let minutes = match &self.given.minutes {
+            None => 30,
+            Some(text) => match text.parse::<u32>() {
+                Ok(minutes) if (10..=240).contains(&minutes) => minutes,
+                _ => bail!("--minutes is `{text}`, allowed is 10 to 240 in these worlds"),
+            },
+        };
+        let data = std::env::var_os("WINDFALL_DATA")
+            .map_or_else(|| "../shared/data".into(), PathBuf::from);
+        let Some(mut world) = CapacityWorld::named(name, &data, minutes) else {
+            let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            bail!("--world is `{name}`, allowed is {} or all", known.join(", "));
+        };
+        let flags = WorldArguments { minutes: None, ..self.given.clone() };
+        world.scenario = flags.on_top_of(world.scenario)?;
+        Ok(world)
+    }
+
+    fn contestants(&self, worlds: &[CapacityWorld]) -> anyhow::Result<Vec<Contestant>> {
+        let is_scarce = worlds.iter().any(CapacityWorld::memory_is_scarce);
+        let is_chosen = !self.policies.is_empty();
+        let mut all = if self.all || is_chosen { everybody(is_scarce) } else { quick() };
+        if let Some(name) = (self.policies.iter())
+            .find(|name| !all.iter().any(|one| one.label.starts_with(name.as_str())))
+        {
+            let known: Vec<&str> = all.iter().map(|one| one.label.as_str()).collect();
+            bail!("--policies: nobody's name begins with `{name}`; there are {}", known.join("; "));
+        }
+        if is_chosen {
+            let is_asked = |one: &Contestant| {
+                one.label == "fixed"
+                    || self.policies.iter().any(|name| one.label.starts_with(name.as_str()))
+            };
+            all.retain(is_asked);
+        }
+        if let Some(factor) = self.over_commits.iter().find(|one| !(0.1..=100.0).contains(*one)) {
+            bail!("--over-commits holds {factor}, allowed is 0.1 to 100");
+        }
+        for one in all.iter_mut().filter(|one| one.over_commits.len() > 1) {
+            if !self.over_commits.is_empty() {
+                one.over_commits.clone_from(&self.over_commits);
+            }
+        }
+        for setting in &self.set {
+            apply(setting, &mut all)?;
+        }
+        Ok(all)
+    }
+}
+
+/// Sets `policy.key=value` for everybody who runs that policy.
+fn apply(setting: &str, all: &mut [Contestant]) -> anyhow::Result<()> {
+    let parts =
+        setting.split_once('=').and_then(|(key, value)| Some((key.split_once('.')?, value)));
+    let parsed = parts.and_then(|((policy, key), value)| {
+        let table: toml::Table = format!("{key} = {value}").parse().ok()?;
+        Some((policy, table))
+    });
+    let Some((policy, table)) = parsed else {
+        bail!("--set is `{setting}`, allowed is e.g. windfall-admission.z=0.25");
+    };
+    let mut is_known = false;
+    for one in all.iter_mut().filter(|one| one.policy == policy) {
+        one.settings.get_or_insert_default().extend(table.clone());
+        is_known = true;
+    }
+    if !is_known {
+        bail!("--set names `{policy}`, which does not take part");
+    }
+    Ok(())
+}
+
+/// Shows how far the searches have come.
+struct Bar(ProgressBar);
+
+impl CapacityWatcher for Bar {
+    fn begins(&self, searches: usize) {
+        self.0.inc_length(searches as u64);
+    }
+
+    fn search_ends(&self, row: &CapacityRow) {
+        self.0.set_message(format!("{} {}", row.policy, row.world));
+        self.0.inc(1);
+    }
+}

@@ -1,0 +1,158 @@
+//! `windfall serve`: the embedded platform alone, until it is asked to end.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::json;
+use windfall_core::{Allocation, Seed};
+use windfall_embedded::pool::SizedBy;
+use windfall_embedded::{AgentSettings, Deciders, GatewaySettings, Service, ServiceSettings};
+use windfall_registry::{Assembled, PolicySettings, assemble, sizes_single_calls};
+use windfall_sandbox::{Child, Host, HostOptions, Isolation};
+
+use crate::arguments::Format;
+use crate::output::print;
+
+/// Arguments of `serve`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:3233")]
+    listen: SocketAddr,
+    /// The policy that sizes calls and scales instances: a name, CALLS+TICKS or a checkpoint
+    #[arg(long, value_name = "POLICY", default_value = "fixed")]
+    policy: String,
+    /// How strictly functions are isolated: process, sandbox or sandbox+userns
+    #[arg(long, value_name = "LEVEL", default_value = "sandbox")]
+    isolation: Isolation,
+    /// The file with functions and records; its key lies beside it
+    #[arg(long, value_name = "PATH", default_value = "windfall.db")]
+    db: PathBuf,
+    /// Memory for functions, MiB; by default three quarters of the machine's
+    #[arg(long, value_name = "MIB")]
+    memory: Option<u32>,
+    /// CPU that may be granted for each core there is
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    over_commit: f64,
+    /// Do not deploy the built-in functions
+    #[arg(long)]
+    bare: bool,
+    /// How to print where it listens
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let limit = node_limit(arguments)?;
+    // First of all: the spawner is a fork of this process, which must not have threads yet.
+    let options = HostOptions { isolation: arguments.isolation, ..HostOptions::default() };
+    let host = Host::start(&options)?;
+    host.join(Child::Gateway)?;
+    let driver = host.capabilities().driver;
+    let (deciders, sized_by) = deciders(&arguments.policy)?;
+    let mut agent = AgentSettings::new(limit);
+    agent.pool.sized_by = sized_by;
+    let settings = ServiceSettings {
+        listen: arguments.listen,
+        database: arguments.db.clone(),
+        agent,
+        gateway: GatewaySettings { isolation: arguments.isolation, ..GatewaySettings::default() },
+        deploys_builtins: !arguments.bare,
+        tick: std::time::Duration::from_secs(2),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")?;
+    let host = Arc::new(host);
+    runtime.block_on(async {
+        // Listened to before anyone is informed of the address, so that no signal is lost.
+        let stop = stop_signal()?;
+        let service = Service::start(settings, Arc::clone(&host) as _, deciders).await?;
+        print(&greeting(arguments, &service, driver))?;
+        service.serve(stop).await;
+        anyhow::Ok(())
+    })?;
+    drop(runtime);
+    // Ends the spawner and removes the groups.
+    drop(host);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn greeting(arguments: &Arguments, service: &Service, driver: &str) -> String {
+    let (host, key) = (format!("http://{}", service.address()), service.key());
+    match arguments.format {
+        Format::Json => json!({
+            "apihost": host,
+            "auth": key.to_string(),
+            "policy": arguments.policy,
+            "isolation": arguments.isolation.name(),
+            "driver": driver,
+        })
+        .to_string(),
+        Format::Text | Format::Csv | Format::Markdown => format!(
+            "API host  {host}\nkey       {key}\npolicy    {}, isolation {}, limits by {driver}\n\n\
+             wsk property set --apihost {host} --auth {key}\n\n\
+             Ctrl-C ends it; calls that run may finish.",
+            arguments.policy, arguments.isolation
+        ),
+    }
+}
+
+/// Ready when the process is asked to end.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// A policy by its name, behind its safeguards, and whose size the limits are under it.
+pub(crate) fn deciders(policy: &str) -> anyhow::Result<(Deciders, SizedBy)> {
+    let mut assembled: Assembled = assemble(policy, &PolicySettings::new(), Seed::new(1))?;
+    if assembled.foresight {
+        bail!("policy `{policy}` needs to know the future, which no real platform does");
+    }
+    let sized_by = match &assembled.tick {
+        Some(_) if !sizes_single_calls(policy) => SizedBy::Instance,
+        _ => SizedBy::Call,
+    };
+    let is_of_use = sized_by == SizedBy::Instance || !assembled.ticks_resize_only;
+    let safeguards = std::mem::take(&mut assembled.tick_safeguards);
+    let ticks = assembled.tick.take().filter(|_| is_of_use).map(|tick| (tick, safeguards));
+    let control = Box::new(assembled.call_loop());
+    Ok((Deciders { control, ticks, sinks: Vec::new() }, sized_by))
+}
+
+fn node_limit(arguments: &Arguments) -> anyhow::Result<Allocation> {
+    let factor = arguments.over_commit;
+    if !(0.1..=100.0).contains(&factor) {
+        bail!("--over-commit is {factor}, allowed is 0.1 to 100");
+    }
+    let cores = std::thread::available_parallelism().context("the number of cores")?;
+    let cpu = (usize::from(cores) as f64 * 1000.0 * factor).round() as u32;
+    let memory = match arguments.memory {
+        Some(mib) if mib >= 64 => mib,
+        Some(mib) => bail!("--memory is {mib}, allowed is 64 MiB or more"),
+        None => machine_memory()? / 4 * 3,
+    };
+    Ok(Allocation::new(cpu, memory))
+}
+
+/// Memory of the machine, MiB.
+fn machine_memory() -> anyhow::Result<u32> {
+    let text = std::fs::read_to_string("/proc/meminfo").context("memory is read from /proc")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: Option<u64> =
+        line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok());
+    Ok((kib.context("no MemTotal in /proc/meminfo")? / 1024) as u32)
+}
