@@ -137,10 +137,11 @@ impl Instance {
         self.child.control.as_fd()
     }
 
-    /// Kills it and waits until it is gone.
+    /// Kills it and waits until it is gone. One in which the kernel has killed a process for memory by then counts as
+    /// killed for memory: the rest of it may only not have ended yet.
     pub fn kill(mut self) -> Exit {
-        self.is_killed = true;
         if self.exited().is_none() {
+            self.is_killed = self.control.oom_kills() == 0;
             // The group first; the process alone if there is no group, or it cannot be killed as a whole.
             let _ = self.control.kill();
             let _ = rustix::process::pidfd_send_signal(&self.child.pidfd, Signal::KILL);

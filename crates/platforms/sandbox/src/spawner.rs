@@ -6,6 +6,7 @@
 
 mod child;
 mod failure;
+mod orphans;
 mod root;
 mod seccomp;
 
@@ -20,7 +21,8 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::RecvFlags;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_send_signal, setsid, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process_group, pidfd_open,
+    pidfd_send_signal, setsid, waitid,
 };
 
 use crate::cgroup::leftovers::kill_tree;
@@ -75,12 +77,16 @@ struct Slot {
 struct Spawner {
     setup: Setup,
     filters: Filters,
+    /// This process, for its children to see whether it has ended.
+    own: OwnedFd,
     manager: OwnedFd,
     epoll: OwnedFd,
     slots: BTreeMap<u64, Slot>,
     parked: VecDeque<u64>,
     /// Discarded and reaped, with groups to remove.
     emptied: Vec<u64>,
+    /// Whether processes may be left whose instance has ended.
+    has_orphans: bool,
     next: u64,
     failures: u32,
     last_request: Instant,
@@ -112,7 +118,10 @@ impl Spawner {
     fn new(setup: Setup, manager: OwnedFd) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &manager, EventData::new_u64(MANAGER), EventFlags::IN)?;
+        orphans::adopt_all()?;
+        let own = pidfd_open(getpid(), PidfdFlags::empty())?;
         Ok(Self {
+            own: duplicate_above(own.as_fd(), SAFE_NUMBER)?,
             setup,
             filters: Filters::compile().map_err(io::Error::other)?,
             manager,
@@ -120,6 +129,7 @@ impl Spawner {
             slots: BTreeMap::new(),
             parked: VecDeque::new(),
             emptied: Vec::new(),
+            has_orphans: false,
             next: 1,
             failures: 0,
             last_request: Instant::now(),
@@ -151,7 +161,7 @@ impl Spawner {
 
     /// How long to wait at most; none is without end.
     fn patience(&self) -> Option<Duration> {
-        if !self.emptied.is_empty() {
+        if self.has_orphans || !self.emptied.is_empty() {
             Some(SWEEP)
         } else if self.wants_to_park() {
             Some(QUIET.saturating_sub(self.last_request.elapsed()))
@@ -256,11 +266,17 @@ impl Spawner {
         match clone3(namespaces(isolation, is_in_userns), into)? {
             Fork::Parent(cloned) => Ok((cloned.pid, cloned.pidfd)),
             Fork::Child => {
-                let keep: Vec<i32> =
-                    groups.iter().map(AsRawFd::as_raw_fd).chain([report.as_raw_fd()]).collect();
+                let others = [report.as_raw_fd(), self.own.as_raw_fd()];
+                let keep: Vec<i32> = groups.iter().map(AsRawFd::as_raw_fd).chain(others).collect();
                 let kept = close_all_but(&keep);
-                let (groups, filters) = (groups.as_slice(), &self.filters);
-                let plan = Plan { isolation, is_in_userns, groups, filters, control: report };
+                let plan = Plan {
+                    isolation,
+                    is_in_userns,
+                    groups: &groups,
+                    filters: &self.filters,
+                    control: report,
+                    spawner: &self.own,
+                };
                 child::run(&plan, kept)
             }
         }
@@ -320,10 +336,17 @@ impl Spawner {
             self.slots.remove(&number);
             self.emptied.push(number);
         }
+        // What it left behind is among the children of this process by now.
+        self.has_orphans = true;
     }
 
-    /// Removes groups whose last process is gone.
+    /// Ends what instances left behind, and removes groups whose last process is gone.
     fn sweep(&mut self) {
+        if self.has_orphans {
+            let slots = &self.slots;
+            let known = |pid| slots.values().any(|slot| slot.pid == pid && !slot.is_reaped);
+            self.has_orphans = orphans::bury(known);
+        }
         let Some(tree) = &self.setup.tree else { return self.emptied.clear() };
         self.emptied.retain(|slot| tree.remove_slot(*slot).is_err());
     }
@@ -334,7 +357,9 @@ impl Spawner {
         for number in self.slots.keys().copied().collect::<Vec<_>>() {
             self.discard(number);
         }
-        while !(self.slots.is_empty() && self.emptied.is_empty()) && start.elapsed() < PATIENCE {
+        let is_done =
+            |this: &Self| this.slots.is_empty() && this.emptied.is_empty() && !this.has_orphans;
+        while !is_done(self) && start.elapsed() < PATIENCE {
             for token in self.wait(Some(SWEEP)).unwrap_or_default() {
                 if token == MANAGER {
                     let _ = epoll::delete(&self.epoll, &self.manager);

@@ -7,11 +7,13 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::net::RecvFlags;
 use rustix::process::{
-    DumpableBehavior, Resource, Rlimit, Signal, getegid, geteuid, getrlimit, set_dumpable_behavior,
-    set_parent_process_death_signal, setpgid, setrlimit, umask,
+    DumpableBehavior, Resource, Rlimit, Signal, getegid, geteuid, getpid, getrlimit,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setpgid,
+    setrlimit, umask,
 };
 use rustix::thread::{
     CapabilitySet, CapabilitySets, Gid, Uid, remove_capability_from_bounding_set, set_capabilities,
@@ -26,7 +28,7 @@ use crate::syscalls::{
     Executable, close_on_exec_from, duplicate_above, execute, exit_now, loopback_up, place,
     reset_signals, unshare_user,
 };
-use crate::wire::{Order, Status, receive, send};
+use crate::wire::{Order, Status, is_readable_within, receive, send};
 
 /// The user and group "nobody".
 const NOBODY: u32 = 65_534;
@@ -47,6 +49,8 @@ pub(super) struct Plan<'a> {
     pub(super) groups: &'a [File],
     pub(super) filters: &'a Filters,
     pub(super) control: &'a OwnedFd,
+    /// The spawner's process.
+    pub(super) spawner: &'a OwnedFd,
 }
 
 /// Becomes an instance, unless it was not `kept` apart from the spawner's descriptors. Returns only by ending the
@@ -63,7 +67,10 @@ pub(super) fn run(plan: &Plan<'_>, kept: io::Result<()>) -> ! {
 }
 
 fn become_instance(plan: &Plan<'_>) -> Result<(), Failure> {
-    die_with_spawner()?;
+    // A group of its own lets a signal reach all of its processes; not a session, since the scheduler may weigh
+    // sessions against each other before it looks at nice values.
+    setpgid(None, None).map_err(at("making a process group"))?;
+    die_with_spawner(plan)?;
     prepare(plan)?;
     let Some((order, descriptors)) =
         receive::<Order>(plan.control, RecvFlags::empty()).map_err(at("receiving the order"))?
@@ -73,14 +80,21 @@ fn become_instance(plan: &Plan<'_>) -> Result<(), Failure> {
     finish(plan, &order, descriptors)
 }
 
-fn die_with_spawner() -> Result<(), Failure> {
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("binding to the spawner"))
+/// The kernel kills this process when the spawner ends, but says nothing if it has ended already.
+fn die_with_spawner(plan: &Plan<'_>) -> Result<(), Failure> {
+    let step = "binding to the spawner";
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(step))?;
+    // Changes nothing, but waits for the lock under which a process ends: behind it the spawner has either ended
+    // altogether, or will find the signal.
+    setpgid(None, None).map_err(at(step))?;
+    if is_readable_within(plan.spawner, Duration::ZERO) {
+        let error = io::Error::new(io::ErrorKind::BrokenPipe, "the spawner has ended");
+        return Err(Failure::new(step, error));
+    }
+    Ok(())
 }
 
 fn prepare(plan: &Plan<'_>) -> Result<(), Failure> {
-    // A group of its own lets a signal reach all of its processes; not a session, since the scheduler may weigh
-    // sessions against each other before it looks at nice values.
-    setpgid(None, None).map_err(at("making a process group"))?;
     if plan.is_in_userns {
         map_user(geteuid().as_raw(), getegid().as_raw())?;
     }
@@ -119,7 +133,11 @@ fn finish(plan: &Plan<'_>, order: &Order, descriptors: Vec<OwnedFd>) -> Result<(
         drop_privileges(plan)?;
     }
     // A change of user clears it.
-    die_with_spawner()?;
+    die_with_spawner(plan)?;
+    if plan.isolation == Isolation::Process {
+        // As the first process of a pid namespace does: its descendants stay below it.
+        set_child_subreaper(Some(getpid())).map_err(at("adopting orphans"))?;
+    }
     set_no_new_privs(true).map_err(at("giving up new privileges"))?;
     if plan.isolation != Isolation::Process {
         plan.filters.apply().map_err(at("filtering system calls"))?;
@@ -227,7 +245,7 @@ fn environment(order: &Order) -> Result<Vec<CString>, Failure> {
 
 /// As the program will see it: 1 in a pid namespace.
 fn own_pid() -> String {
-    rustix::process::getpid().as_raw_nonzero().to_string()
+    getpid().as_raw_nonzero().to_string()
 }
 
 fn c_string(text: &str) -> Result<CString, Failure> {

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::place::{Outcome, Place, expect, expect_equal, sandboxes, wait_for};
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
     match std::env::args().nth(1)?.as_str() {
         "manager" => manager(),
+        "launcher" => launcher(&std::env::args().nth(2)?),
         "cleaner" => cleaner(),
         _ => return None,
     }
@@ -39,6 +41,20 @@ fn manager() {
     println!("{}", instances.iter().map(|one| one.pid().to_string()).collect::<Vec<_>>().join(" "));
     println!("ready");
     sleep(Duration::from_secs(600));
+}
+
+/// Prints its spawner and starts instances as fast as it can, all of which have `mark` among their arguments.
+fn launcher(mark: &str) {
+    let place = Place::start().expect("the host starts");
+    let mut levels = vec![Isolation::Process];
+    levels.extend(sandboxes(&place));
+    println!("{}", place.host.spawner());
+    // The spawner is killed on the way.
+    let launch = |level| place.start_probe(&["sleep", mark], level).ok();
+    let instances: Vec<_> =
+        levels.iter().cycle().take(24).map_while(|level| launch(*level)).collect();
+    sleep(Duration::from_secs(600));
+    drop(instances);
 }
 
 fn cleaner() {
@@ -94,11 +110,22 @@ fn kill(pid: u32) -> Outcome {
 }
 
 pub(crate) fn trials(place: &'static Place) -> Vec<Trial> {
-    vec![
-        place.trial("crash::a_killed_manager_leaves_nothing", &[], killed_manager),
-        place.trial("crash::a_killed_spawner_takes_its_instances_along", &[], killed_spawner),
-        place.trial("crash::the_next_run_removes_only_what_is_dead", &[], next_run),
-    ]
+    let stories: [(&str, fn(&Place) -> Outcome); 5] = [
+        ("a_killed_manager_leaves_nothing", killed_manager),
+        ("a_killed_spawner_takes_its_instances_along", killed_spawner),
+        ("a_spawner_killed_amid_starts_leaves_no_process", killed_amid_starts),
+        ("what_an_instance_detaches_ends_with_it", detached),
+        ("the_next_run_removes_only_what_is_dead", next_run),
+    ];
+    // One at a time: each host that starts removes what another story has just left behind to look at it.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let trial = |(name, story): (&str, fn(&Place) -> Outcome)| {
+        place.trial(&format!("crash::{name}"), &[], move |place| {
+            let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+            story(place)
+        })
+    };
+    stories.map(trial).into()
 }
 
 fn killed_manager(_place: &Place) -> Outcome {
@@ -118,6 +145,55 @@ fn killed_spawner(_place: &Place) -> Outcome {
     manager.process.wait()?;
     run_cleaner()?;
     expect("no groups", manager.groups().is_empty(), manager.groups())
+}
+
+/// A child that was cloned and did not come to run before the spawner was killed must notice.
+fn killed_amid_starts(_place: &Place) -> Outcome {
+    for round in 0..24 {
+        let mark = format!("windfall-mark-{}-{round}", std::process::id());
+        let mut command = Command::new(std::env::current_exe()?);
+        let mut process = command.args(["launcher", &mark]).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        sleep(Duration::from_micros(round * 250));
+        kill(line.trim().parse()?)?;
+        // Orders that were sent are carried out by children that live on.
+        sleep(Duration::from_millis(20));
+        process.kill()?;
+        process.wait()?;
+        wait_for("the end of all processes", || processes_with(&mark).is_empty().then_some(()))?;
+    }
+    run_cleaner().map(drop)
+}
+
+/// A grandchild in a session of its own, whose parent has ended.
+fn detached(place: &Place) -> Outcome {
+    let mut levels = vec![Isolation::Process];
+    levels.extend(sandboxes(place));
+    for level in levels {
+        let mark = format!("windfall-detached-{}-{level}", std::process::id());
+        let mut instance = place.start_probe(&["detach", &mark], level)?;
+        let output = fs::File::from(instance.take_output().ok_or("no output")?.stdout);
+        let line = BufReader::new(output).lines().next().ok_or("no answer")??;
+        expect_equal("answer", line.as_str(), "left=true")?;
+        wait_for("the grandchild", || (processes_with(&mark).len() > 1).then_some(()))?;
+        drop(instance);
+        wait_for("the end of all processes", || processes_with(&mark).is_empty().then_some(()))?;
+    }
+    Ok(())
+}
+
+/// Processes that have `mark` among their arguments.
+fn processes_with(mark: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid: &u32| *pid != std::process::id())
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|argument| argument == mark.as_bytes())
+        })
+        .collect()
 }
 
 fn next_run(place: &Place) -> Outcome {

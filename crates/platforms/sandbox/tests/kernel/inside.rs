@@ -25,7 +25,8 @@ pub(crate) fn run_if_inside() -> Option<ExitCode> {
         ["inside", "hog"] => hold(u64::MAX, false),
         ["inside", "fill"] => fill(),
         ["inside", "spin", threads] => spin(number(threads)),
-        ["inside", "sleep"] => sleep(),
+        ["inside", "sleep", ..] => sleep(),
+        ["inside", "detach", mark] => detach(mark),
         ["inside", "serve"] => serve(),
         ["inside", "exit", code] => return Some(ExitCode::from(number(code) as u8)),
         ["inside", "abort"] => std::process::abort(),
@@ -142,6 +143,14 @@ fn bomb() {
         let _ = child.kill();
         let _ = child.wait();
     }
+}
+
+/// Leaves a process in a session of its own behind whose parent has ended, says so and stays.
+fn detach(mark: &str) -> ! {
+    let script = "(setsid sh -c 'sleep 600; :' \"$0\" > /dev/null 2>&1 &)";
+    let left = Command::new("/bin/sh").args(["-c", script, mark]).status();
+    println!("left={}", left.is_ok_and(|status| status.success()));
+    sleep()
 }
 
 /// Takes memory in steps of 4 MiB and writes to all of it.
