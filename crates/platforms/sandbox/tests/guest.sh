@@ -35,7 +35,7 @@ ln -s usr/lib "$root/lib"
 ln -s usr/lib64 "$root/lib64"
 ln -s bin "$root/usr/sbin"
 cp "$(command -v busybox)" "$root/usr/bin/busybox"
-for name in sh sleep mount umount mkdir cp switch_root poweroff ip cat ls; do
+for name in sh kill sleep setsid mount umount mkdir cp switch_root poweroff ip cat ls; do
     ln -s busybox "$root/usr/bin/$name"
 done
 cp "$program" "$root/usr/bin/program"
@@ -71,7 +71,9 @@ ln -s busybox "$root/usr/bin/chmod"
 chmod +x "$root/init" "$root/second"
 (cd "$root" && busybox find . | busybox cpio -o -H newc 2>/dev/null) > "$work/initramfs"
 
-timeout 1500 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -nographic -no-reboot \
+# Without the usual devices: QEMU 7.2 crashes now and then while the kernel looks at the emulated graphics card.
+timeout 1500 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -display none -nodefaults \
+    -serial stdio -no-reboot \
     -kernel "$kernel" -initrd "$work/initramfs" \
     -append "console=ttyS0 quiet panic=-1 cgroup_no_v1=all psi=1" < /dev/null | tee "$work/output"
 grep -q 'guest exit code 0' "$work/output"
