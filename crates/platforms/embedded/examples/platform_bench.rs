@@ -3,26 +3,10 @@
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
 use windfall_control::CallLoop;
-use windfall_core::{CallDecision, CallPolicy, CallSafeguardChain, CallView, PolicyError};
+use windfall_core::CallSafeguardChain;
 use windfall_embedded::bench::{BenchSettings, run, run_client};
+use windfall_policy::Fixed;
 use windfall_sandbox::Isolation;
-
-struct Fixed;
-
-impl CallPolicy for Fixed {
-    fn name(&self) -> &str {
-        "fixed"
-    }
-    fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
-        Ok(CallDecision::exactly(call.reservation, "the user's size"))
-    }
-    fn leaves_calls_alone(&self) -> bool {
-        true
-    }
-    fn learns(&self) -> bool {
-        false
-    }
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     windfall_functions::serve_if_function();

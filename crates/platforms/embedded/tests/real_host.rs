@@ -4,11 +4,17 @@
 //! cargo test -p windfall-embedded --features trial --test real_host             the best driver of this machine
 //! WINDFALL_DRIVER=emulated cargo test ... --test real_host                      without cgroups, as without root
 //! ```
+//!
+//! Root runs all of them again as an unprivileged user.
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
+mod nobody;
+
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration as Time;
 
+use libtest_mimic::{Arguments, Trial};
 use serde_json::json;
 use windfall_control::CallLoop;
 use windfall_core::conformance::{call_platform_suite, platform_suite};
@@ -53,7 +59,7 @@ fn rig(host: &Arc<Host>, control: Box<dyn CallControl>) -> Rig {
     Rig::new(settings, Arc::clone(host) as _, control)
 }
 
-fn main() {
+fn main() -> ExitCode {
     windfall_functions::serve_if_function();
     let driver = match std::env::var("WINDFALL_DRIVER").as_deref() {
         Ok("emulated") => DriverChoice::Emulated,
@@ -61,16 +67,24 @@ fn main() {
     };
     let host = Host::start(&HostOptions { driver, ..HostOptions::default() });
     let host = Arc::new(host.unwrap_or_else(|error| panic!("no host: {error}")));
-    let driver = host.capabilities().driver;
-    let story = |name: &str, story: &dyn Fn(&Arc<Host>)| {
-        story(&host);
-        println!("test {name} ({driver}) ... ok");
+    // One at a time: each story has the node for itself.
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
+    let story = |name: &str, story: fn(&Arc<Host>)| {
+        let host = Arc::clone(&host);
+        Trial::test(format!("{name} ({})", host.capabilities().driver), move || {
+            story(&host);
+            Ok(())
+        })
     };
-    story("cold_then_warm", &cold_then_warm);
-    story("memory_below_the_users_is_retried", &memory_below_the_users_is_retried);
-    story("calls_are_served_as_promised", &calls_are_served_as_promised);
-    story("ticks_are_served_as_promised", &ticks_are_served_as_promised);
-    story("many_instances_start_together", &many_instances_start_together);
+    let mut trials = vec![
+        story("cold_then_warm", cold_then_warm),
+        story("memory_below_the_users_is_retried", memory_below_the_users_is_retried),
+        story("calls_are_served_as_promised", calls_are_served_as_promised),
+        story("ticks_are_served_as_promised", ticks_are_served_as_promised),
+        story("many_instances_start_together", many_instances_start_together),
+    ];
+    trials.extend(nobody::trial());
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn cold_then_warm(host: &Arc<Host>) {

@@ -38,8 +38,7 @@ pub(crate) fn it_ends_softly_and_comes_back() {
     assert!(server.terminate() && all_gone());
 }
 
-pub(crate) fn it_survives_being_killed() {
-    let kills = if std::env::var_os("WINDFALL_LONG").is_some() { 30 } else { 3 };
+pub(crate) fn it_survives_kills(kills: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let database = folder.path().join("test.db");
     let accepted = Arc::new(Mutex::new(Vec::new()));

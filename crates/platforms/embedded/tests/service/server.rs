@@ -8,28 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use windfall_control::CallLoop;
-use windfall_core::{
-    Allocation, CallDecision, CallPolicy, CallSafeguardChain, CallView, PolicyError,
-};
+use windfall_core::{Allocation, CallSafeguardChain};
 use windfall_embedded::{AgentSettings, Deciders, GatewaySettings, Service, ServiceSettings};
+use windfall_policy::Fixed;
 use windfall_sandbox::{Host, HostOptions};
-
-struct Fixed;
-
-impl CallPolicy for Fixed {
-    fn name(&self) -> &str {
-        "fixed"
-    }
-    fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
-        Ok(CallDecision::exactly(call.reservation, "the user's size"))
-    }
-    fn leaves_calls_alone(&self) -> bool {
-        true
-    }
-    fn learns(&self) -> bool {
-        false
-    }
-}
 
 /// Serves until it is terminated; the first line on standard output says where.
 pub(crate) fn run(database: &str) {
