@@ -3,7 +3,12 @@
 //! A runtime writes that line before it answers, so the output of a usual call is there when its answer is: two reads
 //! that never wait. A call that prints more than a pipe holds (64 KiB) would block in it, so pipes are also read while
 //! a call runs, once it has run for [`GRACE`].
+//!
+//! A pipe is registered with the runtime only while someone waits for it. Registered all the time, it would wake a
+//! thread of the runtime twice with every call, for lines that are read anyway.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,7 +26,8 @@ const LONGEST_LINE: usize = 64 << 10;
 #[derive(Debug)]
 struct Stream {
     name: &'static str,
-    pipe: pipe::Receiver,
+    /// Not blocking.
+    pipe: File,
     /// What was read and is not a whole line.
     partial: Vec<u8>,
     is_closed: bool,
@@ -39,14 +45,14 @@ pub(crate) struct Output {
 
 impl Stream {
     fn new(name: &'static str, descriptor: OwnedFd) -> std::io::Result<Self> {
-        let pipe = pipe::Receiver::from_owned_fd(descriptor)?;
-        Ok(Self { name, pipe, partial: Vec::new(), is_closed: false })
+        let pipe = pipe::Receiver::from_owned_fd(descriptor)?.into_nonblocking_fd()?;
+        Ok(Self { name, pipe: pipe.into(), partial: Vec::new(), is_closed: false })
     }
 
     /// Reads what is there; whether anything was.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
-        match self.pipe.try_read(&mut buffer) {
+        match self.pipe.read(&mut buffer) {
             Ok(0) => {
                 self.is_closed = true;
                 false
@@ -56,16 +62,23 @@ impl Stream {
                 true
             }
             Err(error) => {
-                self.is_closed |= error.kind() != std::io::ErrorKind::WouldBlock;
+                let goes_on = [ErrorKind::WouldBlock, ErrorKind::Interrupted];
+                self.is_closed |= !goes_on.contains(&error.kind());
                 false
             }
         }
     }
 
+    /// Returns when there is something to read; never if nothing can come any more.
     async fn wait(&self) {
-        if self.is_closed || self.pipe.readable().await.is_err() {
-            std::future::pending::<()>().await;
+        if !self.is_closed
+            && let Ok(copy) = self.pipe.try_clone()
+            && let Ok(pipe) = pipe::Receiver::from_owned_fd(copy.into())
+            && pipe.readable().await.is_ok()
+        {
+            return;
         }
+        std::future::pending().await
     }
 }
 
