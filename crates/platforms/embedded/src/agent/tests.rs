@@ -23,6 +23,8 @@ use thread_machine::ThreadMachine;
 
 const NODE: Allocation = Allocation::new(2000, 1024);
 const HALF: Allocation = Allocation::new(500, 256);
+/// Longer than a call takes on the busiest machine.
+const LONG: Time = Time::from_secs(60);
 
 /// Gives every call the same, after having thought about it for so long.
 struct Constant {
@@ -51,16 +53,21 @@ fn fixed() -> Box<dyn CallControl> {
     Box::new(CallLoop::new(Box::new(policy), CallSafeguardChain::default()))
 }
 
+/// A node on which no decision is late, however busy the machine is.
+fn settings() -> AgentSettings {
+    AgentSettings { decision_budget: Duration::from_secs(60), ..AgentSettings::new(NODE) }
+}
+
 fn rig(grant: Option<Allocation>) -> Rig {
     let policy = Constant { grant, thinks: Time::ZERO };
     let control = CallLoop::new(Box::new(policy), CallSafeguardChain::default());
-    Rig::new(AgentSettings::new(NODE), Arc::new(ThreadMachine::default()), Box::new(control))
+    Rig::new(settings(), Arc::new(ThreadMachine::default()), Box::new(control))
 }
 
 #[test]
 fn the_first_call_is_cold_the_next_warm_and_fixed_reads_no_sensor() {
     let rig = rig(None);
-    rig.deploy("f", HALF, Time::from_secs(5));
+    rig.deploy("f", HALF, LONG);
     let first = rig.call("f", json!({"print": "hello"}));
     assert_eq!(first.start_kind, StartKind::Cold);
     assert_eq!(first.outcome, Outcome::Success(r#"{"done":true}"#.into()));
@@ -77,7 +84,7 @@ fn the_first_call_is_cold_the_next_warm_and_fixed_reads_no_sensor() {
 #[test]
 fn a_call_killed_for_memory_below_the_users_size_succeeds_at_it() {
     let rig = rig(Some(Allocation::new(500, 64)));
-    rig.deploy("f", HALF, Time::from_secs(5));
+    rig.deploy("f", HALF, LONG);
     let ran = rig.call("f", json!({"needs": 200}));
     assert_eq!(ran.outcome, Outcome::Success(r#"{"done":true}"#.into()));
     assert_eq!(ran.annotations.value("memoryKills"), Some(&json!(1)));
@@ -91,11 +98,14 @@ fn a_call_killed_for_memory_below_the_users_size_succeeds_at_it() {
 #[test]
 fn crashes_time_outs_and_failures_are_told_apart() {
     let rig = rig(None);
-    rig.deploy("f", HALF, Time::from_millis(200));
+    rig.deploy("f", HALF, LONG);
+    // Long enough for its start, short of what it sleeps.
+    rig.deploy("g", HALF, Time::from_secs(2));
     assert_eq!(rig.call("f", json!({"crash": true})).outcome, Outcome::exited(false));
-    let slow = rig.call("f", json!({"sleep": 5000}));
-    assert_eq!(slow.outcome, Outcome::timed_out(Time::from_millis(200), false));
-    assert_eq!(rig.call("f", json!({"fail": true})).outcome, Outcome::DeveloperError("no".into()));
+    let slow = rig.call("g", json!({"sleep": 60_000}));
+    assert_eq!(slow.outcome, Outcome::timed_out(Time::from_secs(2), false));
+    let failed = rig.call("f", json!({"fail": true}));
+    assert_eq!(failed.outcome, Outcome::DeveloperError("no".into()));
     let next = rig.call("f", json!({}));
     assert_eq!(next.start_kind, StartKind::Warm, "a failure leaves the instance alone");
     assert_eq!(rig.agent().status().unwrap().pool.crashes, 1);
@@ -106,7 +116,7 @@ fn a_machine_that_starts_nothing_is_an_error_with_its_reason() {
     let machine = ThreadMachine::default();
     machine.is_broken.store(true, Ordering::SeqCst);
     let rig = Rig::new(AgentSettings::new(NODE), Arc::new(machine), fixed());
-    rig.deploy("f", HALF, Time::from_secs(5));
+    rig.deploy("f", HALF, LONG);
     let Outcome::SystemError(why) = rig.call("f", json!({})).outcome else { panic!() };
     assert_eq!(why, "no instance could be started: no processes left");
 }
@@ -117,7 +127,7 @@ fn a_late_decision_means_the_users_size_and_is_recorded() {
     let control = CallLoop::new(Box::new(policy), CallSafeguardChain::default());
     let machine = Arc::new(ThreadMachine::default());
     let rig = Rig::new(AgentSettings::new(NODE), machine, Box::new(control));
-    rig.deploy("f", HALF, Time::from_secs(5));
+    rig.deploy("f", HALF, LONG);
     let ran = rig.call("f", json!({}));
     assert_eq!(ran.granted.map(|granted| granted.cpu), Some(HALF.cpu));
     let why = ran.annotations.value("fallback").unwrap().as_str().unwrap().to_owned();
@@ -128,7 +138,7 @@ fn a_late_decision_means_the_users_size_and_is_recorded() {
 #[test]
 fn calls_beyond_the_node_wait_for_each_other_and_all_end() {
     let rig = rig(None);
-    rig.deploy("f", HALF, Time::from_secs(5));
+    rig.deploy("f", HALF, LONG);
     let ran = rig.call_all((0..40).map(|_| ("f", json!({"sleep": 5}))));
     assert!(ran.iter().all(|one| one.outcome.status_code() == 0));
     let status = rig.agent().status().unwrap();
@@ -140,7 +150,7 @@ fn calls_beyond_the_node_wait_for_each_other_and_all_end() {
 fn stopping_ends_every_instance() {
     let machine = Arc::new(ThreadMachine::default());
     let mut rig = Rig::new(AgentSettings::new(NODE), Arc::clone(&machine) as _, fixed());
-    rig.deploy("f", HALF, Time::from_secs(5));
+    rig.deploy("f", HALF, LONG);
     rig.call_all((0..4).map(|_| ("f", json!({"sleep": 20}))));
     assert!(machine.alive.load(Ordering::SeqCst) > 0);
     rig.agent.take();
@@ -149,16 +159,13 @@ fn stopping_ends_every_instance() {
 
 #[test]
 fn the_control_is_served_as_promised_whatever_it_asks() {
-    let mut settings = AgentSettings::new(NODE);
-    settings.decision_budget = Duration::from_secs(60);
     let tally = call_platform_suite(NODE, &mut |control| {
         let (elsewhere, questions) = Elsewhere::new();
         let machine = ThreadMachine { refuses_memory: 3, ..ThreadMachine::default() };
-        let settings = settings.clone();
         let player = std::thread::spawn(move || {
-            let rig = Rig::new(settings, Arc::new(machine), Box::new(elsewhere));
-            rig.deploy("f", HALF, Time::from_secs(5));
-            rig.deploy("g", Allocation::new(900, 128), Time::from_secs(5));
+            let rig = Rig::new(settings(), Arc::new(machine), Box::new(elsewhere));
+            rig.deploy("f", HALF, LONG);
+            rig.deploy("g", Allocation::new(900, 128), LONG);
             let call = |number: u64| match number % 8 {
                 0 => ("g", json!({"crash": true})),
                 1 => ("f", json!({"needs": 100, "sleep": 30})),
@@ -180,8 +187,8 @@ fn platform(sized_by: SizedBy) -> EmbeddedPlatform {
     let mut settings = AgentSettings::new(NODE);
     settings.pool.sized_by = sized_by;
     let mut rig = Rig::new(settings, Arc::new(ThreadMachine::default()), fixed());
-    rig.deploy("f", HALF, Time::from_secs(5));
-    rig.deploy("g", Allocation::new(900, 128), Time::from_secs(5));
+    rig.deploy("f", HALF, LONG);
+    rig.deploy("g", Allocation::new(900, 128), LONG);
     rig.call("f", json!({}));
     let agent = Arc::new(rig.agent.take().unwrap());
     // The runtime must outlive the agent, and a suite ends when it ends.

@@ -72,7 +72,7 @@ async fn a_trigger_calls_the_actions_of_its_active_rules() {
     let line: Value = serde_json::from_str(record["logs"][0].as_str().unwrap()).unwrap();
     assert_eq!((&line["rule"], &line["success"]), (&json!("guest/ring"), &json!(true)));
     let path = format!("/activations/{}", line["activationId"].as_str().unwrap());
-    for _ in 0..200 {
+    for _ in 0..6000 {
         if server.get(&path).await.status == 200 {
             break;
         }

@@ -75,7 +75,9 @@ async fn hammer(address: &str, key: &str) -> Vec<String> {
 async fn a_killed_server_loses_no_accepted_call_and_leaves_no_half_record() {
     let folder = tempfile::tempdir().unwrap();
     let mut accepted = Vec::new();
-    for round in 0..5_u64 {
+    // On a busy machine a round may end before anything was accepted.
+    let mut round = 0_u64;
+    while round < 5 || accepted.is_empty() {
         let (mut child, address, key) = child(folder.path());
         let clients: Vec<_> = (0..4)
             .map(|_| {
@@ -89,8 +91,8 @@ async fn a_killed_server_loses_no_accepted_call_and_leaves_no_half_record() {
         for client in clients {
             accepted.extend(client.await.unwrap());
         }
+        round += 1;
     }
-    assert!(!accepted.is_empty());
     let server = Server::start(folder.path(), settings()).await;
     let mut lost = 0;
     for id in &accepted {
