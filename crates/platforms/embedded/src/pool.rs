@@ -50,7 +50,6 @@ pub use events::{Action, CallFinish, Event, Exit, ReplyReason, StartKind};
 pub(crate) use function::Function;
 use instance::{Instance, Stage};
 pub use settings::{FunctionSettings, PoolSettings, Prewarm, ScaleOut, SizedBy};
-pub use view::FunctionCounts;
 
 /// One instance; numbers are never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -27,6 +27,11 @@ impl Version {
     pub fn next(self) -> Self {
         Self { patch: self.patch.saturating_add(1), ..self }
     }
+
+    /// What an entity that is written has: the version that came along, else the one after `old`.
+    pub(crate) fn of_written(written: Option<Self>, old: Option<Self>) -> Self {
+        written.or_else(|| old.map(Self::next)).unwrap_or(Self::FIRST)
+    }
 }
 
 impl fmt::Display for Version {

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use windfall_core::{
-    Allocation, Answer, Capabilities, CpuCeiling, Duration, FunctionId, FunctionView, Observation,
-    Outcome, Plan, PlanId, PlannedTarget, Receipt, Refusal, Setting, Settled, Support, Timestamp,
+    Allocation, Answer, Capabilities, CpuCeiling, Duration, FunctionId, Observation, Outcome, Plan,
+    PlanId, PlannedTarget, Receipt, Refusal, Setting, Settled, Support, Timestamp,
 };
 
 use super::call_state::mib;
 use super::machine::MachineCapabilities;
 use super::node::{Employed, Node};
-use crate::pool::{FunctionCounts, SizedBy};
+use crate::pool::SizedBy;
 
 /// A change is carried out while `submit` is answered; the first observation after it says how it ended.
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
@@ -98,19 +98,19 @@ impl Node {
             employed.observed = sensors.cpu_time;
         }
         self.ticks.observed_at = taken_at.max(Timestamp::from_nanos(1));
-        let counts = self.pool.take_counts(taken_at, window);
-        let view = |(place, counts): (usize, FunctionCounts)| {
-            let function = FunctionId(place as u32);
-            let used = used.get(&function).copied().unwrap_or_default();
-            let cold_start = self.specs[place].profile().cold_start.median;
-            view_of(function, &counts, used, window, cold_start)
-        };
+        let mut functions = self.pool.take_views(taken_at, window);
+        for (view, spec) in functions.iter_mut().zip(&self.specs) {
+            let used = used.get(&view.function).copied().unwrap_or_default();
+            view.cpu_used_cores = used.cpu.as_secs_f64() / window.as_secs_f64().max(1e-9);
+            view.memory_peak_mib = used.memory_mib;
+            view.cold_start = spec.profile().cold_start.median;
+        }
         Observation {
             now,
             taken_at,
             window,
             cluster: self.pool.cluster_view(),
-            functions: counts.into_iter().enumerate().map(view).collect(),
+            functions,
             settled: std::mem::take(&mut self.ticks.settled),
         }
     }
@@ -178,41 +178,5 @@ impl Node {
             None if gets_all => Outcome::Applied,
             None => Outcome::Partly { in_force: least, reason: Refusal::NoRoom },
         }
-    }
-}
-
-fn view_of(
-    function: FunctionId,
-    counts: &FunctionCounts,
-    used: Used,
-    window: Duration,
-    cold_start: Duration,
-) -> FunctionView {
-    let mean = |total: Duration| {
-        let count = u64::from(counts.completions);
-        (count > 0).then(|| Duration::from_nanos(total.as_nanos() / count.max(1)))
-    };
-    FunctionView {
-        function,
-        reservation: counts.reservation,
-        allocation: counts.allocation,
-        kept: counts.begins_with.map(|size| size.memory),
-        start_cpu: counts.begins_with.map(|size| size.cpu),
-        concurrency: counts.concurrency,
-        ready: counts.ready,
-        busy: counts.busy,
-        starting: counts.starting,
-        in_flight: counts.in_flight,
-        queued: counts.queued,
-        mean_concurrency: counts.mean_concurrency,
-        arrivals: counts.arrivals,
-        completions: counts.completions,
-        cold_starts: counts.cold_starts,
-        mean_run: mean(counts.run),
-        mean_wait: mean(counts.wait),
-        cpu_used_cores: used.cpu.as_secs_f64() / window.as_secs_f64().max(1e-9),
-        memory_peak_mib: used.memory_mib,
-        cold_start,
-        presence: Vec::new(),
     }
 }

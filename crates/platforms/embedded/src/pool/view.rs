@@ -1,44 +1,11 @@
 //! What ticks see of the pool.
 
-use windfall_core::{Allocation, ClusterView, Duration, FunctionId, Instances, Timestamp};
+use windfall_core::{
+    Allocation, ClusterView, Duration, FunctionId, FunctionView, Instances, Timestamp,
+};
 
 use super::function::Window;
 use super::{Pool, SizedBy};
-
-/// What was counted of one function since the last time, and how it stands.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FunctionCounts {
-    /// What its user reserves.
-    pub reservation: Allocation,
-    /// What a new instance gets.
-    pub allocation: Allocation,
-    /// What an instance begins with, where calls bring their size.
-    pub begins_with: Option<Allocation>,
-    /// Calls per instance.
-    pub concurrency: u32,
-    /// Instances that can serve.
-    pub ready: Instances,
-    /// Of these, with a call.
-    pub busy: Instances,
-    /// Instances on their way up.
-    pub starting: Instances,
-    /// Calls that have an instance.
-    pub in_flight: u32,
-    /// Calls that wait.
-    pub queued: u32,
-    /// Calls in the system on average.
-    pub mean_concurrency: f64,
-    /// Calls that arrived.
-    pub arrivals: u32,
-    /// Calls that ended.
-    pub completions: u32,
-    /// Instances that calls had to wait for.
-    pub cold_starts: u32,
-    /// Run time of the calls that ended, in total.
-    pub run: Duration,
-    /// Time until they started, in total.
-    pub wait: Duration,
-}
 
 impl Pool {
     /// A call ended that had waited and run so long.
@@ -49,14 +16,19 @@ impl Pool {
         state.window.run += run;
     }
 
-    /// The counts of every function over a window that ends now; they start again.
-    pub fn take_counts(&mut self, now: Timestamp, window: Duration) -> Vec<FunctionCounts> {
-        let nanos = window.as_nanos().max(1) as f64;
+    /// Every function over a window that ends now; counting starts again. What sensors say, and how long starts take,
+    /// is not the pool's to know: CPU, memory and cold start are zero.
+    pub fn take_views(&mut self, now: Timestamp, window: Duration) -> Vec<FunctionView> {
         let count = self.functions.len() as u32;
-        (0..count).map(|place| self.counts_of(now, FunctionId(place), nanos)).collect()
+        (0..count).map(|place| self.take_view(now, FunctionId(place), window)).collect()
     }
 
-    fn counts_of(&mut self, now: Timestamp, function: FunctionId, nanos: f64) -> FunctionCounts {
+    fn take_view(
+        &mut self,
+        now: Timestamp,
+        function: FunctionId,
+        window: Duration,
+    ) -> FunctionView {
         let begins_with = (self.settings.sized_by == SizedBy::Call).then(|| {
             let begun_with = self.state(function).begun_with;
             let reservation = self.state(function).settings.reservation;
@@ -67,22 +39,32 @@ impl Pool {
         state.count_presence(now);
         let Window { arrivals, completions, cold_starts, run, wait, presence } =
             std::mem::take(&mut state.window);
-        FunctionCounts {
+        let mean = |total: Duration| {
+            let count = u64::from(completions);
+            (count > 0).then(|| Duration::from_nanos(total.as_nanos() / count.max(1)))
+        };
+        FunctionView {
+            function,
             reservation: state.settings.reservation,
             allocation: state.allocation,
-            begins_with,
+            kept: begins_with.map(|size| size.memory),
+            start_cpu: begins_with.map(|size| size.cpu),
             concurrency: state.concurrency,
             ready: Instances::new(state.ready),
             busy: Instances::new(state.busy),
             starting: Instances::new(state.starting),
             in_flight: state.seated,
             queued: state.queue.len() as u32,
-            mean_concurrency: presence as f64 / nanos,
+            mean_concurrency: presence as f64 / window.as_nanos().max(1) as f64,
             arrivals,
             completions,
             cold_starts,
-            run,
-            wait,
+            mean_run: mean(run),
+            mean_wait: mean(wait),
+            cpu_used_cores: 0.0,
+            memory_peak_mib: 0.0,
+            cold_start: Duration::ZERO,
+            presence: Vec::new(),
         }
     }
 

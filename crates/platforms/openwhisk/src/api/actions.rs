@@ -10,7 +10,7 @@ use axum::extract::State;
 
 use super::answer::{self, Answer, Refusal};
 use super::asked::{Asked, Own};
-use super::body;
+use super::collection::Put;
 use super::pages::Page;
 use super::{ApiState, Shared, millis};
 use crate::action::{Action, Exec};
@@ -41,22 +41,19 @@ pub(super) async fn write<R: Runner>(
     body: Body,
 ) -> Answer {
     let shared = &api.shared;
-    let name = asked.name()?;
-    let may_overwrite = asked.query().flag("overwrite")?;
     // Code in base64 is a third longer than what it stands for; the rest is for parameters and quotes.
     let longest = shared.settings.largest_code / 3 * 4 + 2 * shared.settings.largest_parameters;
-    let written: WrittenAction = body::read_json(body, longest).await?;
-    let _change = shared.changes.lock().await;
-    shared.check_package(&name)?;
-    let old: Option<Arc<Action>> = shared.to_replace(&name, may_overwrite)?;
-    let mut action = written.over(old.as_deref(), name, &shared.settings)?;
+    let put: Put<'_, WrittenAction, Action> = shared.put(&asked, body, longest).await?;
+    let old = put.old.as_deref();
+    shared.check_package(&put.name)?;
+    let mut action = put.written.over(old, put.name, &shared.settings)?;
     action.updated = millis(SystemTime::now());
     if let Exec::Sequence(components) = &action.exec {
         shared.check_sequence(&action.name, components)?;
     }
     let action = Arc::new(action);
     shared.keep(Entity::Action(Arc::clone(&action))).await?;
-    shared.announce(&action, old.as_deref());
+    shared.announce(&action, old);
     answer::ok(&action.view(true))
 }
 

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::State;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::MutexGuard;
 
 use super::answer::{self, Answer, Refusal};
-use super::asked::Own;
+use super::asked::{Asked, Own};
+use super::body;
 use super::pages::Page;
 use super::{ApiState, Shared};
 use crate::action::Action;
@@ -70,7 +74,30 @@ fn wrong_collection() -> Refusal {
     Refusal::conflict("Resource by this name exists but is not in this collection.")
 }
 
+/// What the body of a PUT says and what it replaces. No entity changes while this is held.
+pub(super) struct Put<'a, W, C> {
+    pub(super) name: FullName,
+    pub(super) written: W,
+    pub(super) old: Option<Arc<C>>,
+    _change: MutexGuard<'a, ()>,
+}
+
 impl<R: Runner> Shared<R> {
+    /// Reads a PUT, whose body has at most `longest` bytes.
+    pub(super) async fn put<W: DeserializeOwned, C: Collection>(
+        &self,
+        asked: &Asked,
+        body: Body,
+        longest: usize,
+    ) -> Result<Put<'_, W, C>, Refusal> {
+        let name = asked.name()?;
+        let may_overwrite = asked.query().flag("overwrite")?;
+        let written = body::read_json(body, longest).await?;
+        let change = self.changes.lock().await;
+        let old = self.to_replace(&name, may_overwrite)?;
+        Ok(Put { name, written, old, _change: change })
+    }
+
     /// An entity that has to be there.
     pub(super) fn one<C: Collection>(
         &self,
@@ -82,7 +109,7 @@ impl<R: Runner> Shared<R> {
     }
 
     /// What a new entity of this name replaces, if it may.
-    pub(super) fn to_replace<C: Collection>(
+    fn to_replace<C: Collection>(
         &self,
         name: &FullName,
         may_overwrite: bool,

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use super::answer::{self, Answer, Refusal};
 use super::asked::{Asked, Own};
-use super::body;
-use super::collection::kept;
+use super::collection::{Put, kept};
 use super::pages::Page;
 use super::{ApiState, Shared, millis};
 use crate::entity::{Entity, Package};
@@ -61,16 +60,12 @@ pub(super) async fn write<R: Runner>(
     body: Body,
 ) -> Answer {
     let shared = &api.shared;
-    let name = asked.name()?;
-    if name.name() == "default" {
+    let longest = 2 * shared.settings.largest_parameters;
+    let put: Put<'_, WrittenPackage, Package> = shared.put(&asked, body, longest).await?;
+    if put.name.name() == "default" {
         return Err(Refusal::bad_request("Package name 'default' is reserved."));
     }
-    let may_overwrite = asked.query().flag("overwrite")?;
-    let written: WrittenPackage =
-        body::read_json(body, 2 * shared.settings.largest_parameters).await?;
-    let _change = shared.changes.lock().await;
-    let old = shared.to_replace(&name, may_overwrite)?;
-    let package = Arc::new(shared.package_over(written, old.as_deref(), name)?);
+    let package = Arc::new(shared.package_over(put.written, put.old.as_deref(), put.name)?);
     shared.keep(Entity::Package(Arc::clone(&package))).await?;
     answer::ok(&package.view())
 }
@@ -150,9 +145,7 @@ impl<R: Runner> Shared<R> {
             None => old.and_then(|old| old.binding.clone()),
         };
         Ok(Package {
-            version: version
-                .or_else(|| old.map(|old| old.version.next()))
-                .unwrap_or(Version::FIRST),
+            version: Version::of_written(version, old.map(|old| old.version)),
             publish: kept(publish, old.map(|old| &old.publish)),
             parameters: kept(parameters, old.map(|old| &old.parameters)),
             annotations: kept(annotations, old.map(|old| &old.annotations)),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::answer::{self, Answer, Refusal};
 use super::asked::Own;
 use super::body;
-use super::collection::kept;
+use super::collection::{Put, kept};
 use super::{ApiState, Shared, millis};
 use crate::entity::{Entity, Rule};
 use crate::key_values::KeyValues;
@@ -43,12 +43,8 @@ pub(super) async fn write<R: Runner>(
     body: Body,
 ) -> Answer {
     let shared = &api.shared;
-    let name = asked.name()?;
-    let may_overwrite = asked.query().flag("overwrite")?;
-    let written: WrittenRule = body::read_json(body, LONGEST).await?;
-    let _change = shared.changes.lock().await;
-    let old = shared.to_replace(&name, may_overwrite)?;
-    let rule = written.over(old.as_deref(), name)?;
+    let put: Put<'_, WrittenRule, Rule> = shared.put(&asked, body, LONGEST).await?;
+    let rule = put.written.over(put.old.as_deref(), put.name)?;
     if shared.entities.trigger(&rule.trigger).is_none() {
         return Err(missing("trigger", &rule.trigger));
     }
@@ -78,9 +74,7 @@ impl WrittenRule {
             None => old.is_none_or(|old| old.is_active),
         };
         Ok(Rule {
-            version: version
-                .or_else(|| old.map(|old| old.version.next()))
-                .unwrap_or(Version::FIRST),
+            version: Version::of_written(version, old.map(|old| old.version)),
             publish: kept(publish, old.map(|old| &old.publish)),
             annotations: kept(annotations, old.map(|old| &old.annotations)),
             trigger,

@@ -15,7 +15,7 @@ use super::answer::{self, Answer, Refusal};
 use super::asked::Own;
 use super::body;
 use super::callers::Caller;
-use super::collection::kept;
+use super::collection::{Put, kept};
 use super::invoke::Invocation;
 use super::record::{Annotations, Draft};
 use super::{ApiState, Shared, millis};
@@ -45,13 +45,9 @@ pub(super) async fn write<R: Runner>(
     body: Body,
 ) -> Answer {
     let shared = &api.shared;
-    let name = asked.name()?;
-    let may_overwrite = asked.query().flag("overwrite")?;
-    let written: WrittenTrigger =
-        body::read_json(body, 2 * shared.settings.largest_parameters).await?;
-    let _change = shared.changes.lock().await;
-    let old = shared.to_replace(&name, may_overwrite)?;
-    let trigger = Arc::new(written.over(old.as_deref(), name));
+    let longest = 2 * shared.settings.largest_parameters;
+    let put: Put<'_, WrittenTrigger, Trigger> = shared.put(&asked, body, longest).await?;
+    let trigger = Arc::new(put.written.over(put.old.as_deref(), put.name));
     shared.keep(Entity::Trigger(Arc::clone(&trigger))).await?;
     answer::ok(&trigger.view(&shared.entities.rules_of(&trigger.name)))
 }
@@ -61,9 +57,7 @@ impl WrittenTrigger {
         let Self { version, publish, parameters, annotations } = self;
         Trigger {
             name,
-            version: version
-                .or_else(|| old.map(|old| old.version.next()))
-                .unwrap_or(Version::FIRST),
+            version: Version::of_written(version, old.map(|old| old.version)),
             publish: kept(publish, old.map(|old| &old.publish)),
             parameters: kept(parameters, old.map(|old| &old.parameters)),
             annotations: kept(annotations, old.map(|old| &old.annotations)),

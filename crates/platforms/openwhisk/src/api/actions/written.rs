@@ -7,6 +7,7 @@ use windfall_core::Mebibytes;
 
 use crate::action::{Action, ActionLimits, Code, Exec, SEQUENCE_KIND};
 use crate::api::answer::Refusal;
+use crate::api::collection::kept;
 use crate::key_values::KeyValues;
 use crate::name::{EntityName, FullName};
 use crate::settings::{ApiSettings, Bounds};
@@ -66,24 +67,19 @@ impl WrittenAction {
         };
         let old_limits = old.map(|old| old.limits).unwrap_or_default();
         let limits = limits.unwrap_or_default().over(old_limits, &settings.bounds)?;
-        let mut annotations =
-            annotations.or_else(|| old.map(|old| old.annotations.clone())).unwrap_or_default();
+        let mut annotations = kept(annotations, old.map(|old| &old.annotations));
         for key in removed_annotations.unwrap_or_default() {
             annotations.remove(&key);
         }
         if annotations.value("provide-api-key").is_none() {
             annotations.set("provide-api-key", false);
         }
-        let version =
-            version.or_else(|| old.map(|old| old.version.next())).unwrap_or(Version::FIRST);
         let mut action = Action {
             name,
-            version,
-            publish: publish.or_else(|| old.map(|old| old.publish)).unwrap_or_default(),
+            version: Version::of_written(version, old.map(|old| old.version)),
+            publish: kept(publish, old.map(|old| &old.publish)),
             exec,
-            parameters: parameters
-                .or_else(|| old.map(|old| old.parameters.clone()))
-                .unwrap_or_default(),
+            parameters: kept(parameters, old.map(|old| &old.parameters)),
             annotations,
             limits,
             updated: 0,
