@@ -217,10 +217,19 @@ impl Spawner {
         match claimed {
             Ok((slot, pid, control, pidfd)) => {
                 let answer = Answer::Claimed { slot, pid: pid.as_raw_nonzero().get() };
-                send(&self.manager, &answer, &[control.as_fd(), pidfd])
+                let sent = send(&self.manager, &answer, &[control.as_fd(), pidfd]);
+                // A shortage of the kernel's, for instance of descriptors under way, must not end every instance.
+                sent.or_else(|error| {
+                    self.discard(slot);
+                    self.refuse(&error)
+                })
             }
-            Err(error) => send(&self.manager, &Answer::Refused { reason: error.to_string() }, &[]),
+            Err(error) => self.refuse(&error),
         }
+    }
+
+    fn refuse(&self, error: &io::Error) -> io::Result<()> {
+        send(&self.manager, &Answer::Refused { reason: error.to_string() }, &[])
     }
 
     /// Makes a child that waits for its order.

@@ -104,13 +104,23 @@ impl Parent {
     }
 }
 
+impl Drop for Parent {
+    /// A story that failed must not leave instances behind that keep a core busy for ten minutes.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 fn kill(pid: u32) -> Outcome {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid)?).ok_or("no process")?;
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::KILL)?)
 }
 
+type Story = fn(&Place) -> Outcome;
+
 pub(crate) fn trials(place: &'static Place) -> Vec<Trial> {
-    let stories: [(&str, fn(&Place) -> Outcome); 5] = [
+    let stories: [(&str, Story); 5] = [
         ("a_killed_manager_leaves_nothing", killed_manager),
         ("a_killed_spawner_takes_its_instances_along", killed_spawner),
         ("a_spawner_killed_amid_starts_leaves_no_process", killed_amid_starts),
@@ -119,7 +129,7 @@ pub(crate) fn trials(place: &'static Place) -> Vec<Trial> {
     ];
     // One at a time: each host that starts removes what another story has just left behind to look at it.
     static ALONE: Mutex<()> = Mutex::new(());
-    let trial = |(name, story): (&str, fn(&Place) -> Outcome)| {
+    let trial = |(name, story): (&str, Story)| {
         place.trial(&format!("crash::{name}"), &[], move |place| {
             let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
             story(place)

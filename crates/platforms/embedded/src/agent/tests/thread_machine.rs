@@ -16,8 +16,9 @@ use super::super::machine::{Machine, MachineCapabilities, Worker};
 /// Starts threads instead of processes.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadMachine {
-    /// Every so many lowerings of memory are refused; none if 0.
+    /// Every so many lowerings of memory are refused, whichever process they are for; none if 0.
     pub(crate) refuses_memory: u32,
+    pub(crate) lowerings: Arc<AtomicU32>,
     /// Launches fail.
     pub(crate) is_broken: AtomicBool,
     pub(crate) launches: AtomicU32,
@@ -63,7 +64,7 @@ struct ThreadWorker {
     lifeline: std::io::PipeReader,
     output: Option<(OwnedFd, OwnedFd)>,
     refuses_memory: u32,
-    lowerings: u32,
+    lowerings: Arc<AtomicU32>,
 }
 
 impl Machine for ThreadMachine {
@@ -94,7 +95,7 @@ impl Machine for ThreadMachine {
             lifeline,
             output: Some((stdout.into(), stderr.into())),
             refuses_memory: self.refuses_memory,
-            lowerings: 0,
+            lowerings: Arc::clone(&self.lowerings),
         }))
     }
 
@@ -111,8 +112,8 @@ impl Worker for ThreadWorker {
     fn set(&mut self, limits: &Limits) -> InForce {
         let mut in_force = InForce::all(limits);
         if limits.memory < self.limits.memory {
-            self.lowerings += 1;
-            if self.refuses_memory > 0 && self.lowerings.is_multiple_of(self.refuses_memory) {
+            let lowerings = self.lowerings.fetch_add(1, Ordering::SeqCst) + 1;
+            if self.refuses_memory > 0 && lowerings.is_multiple_of(self.refuses_memory) {
                 in_force.memory = Setting::refused(self.limits.memory, "in use");
             }
         }
