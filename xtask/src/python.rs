@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   target/python/wheels   the wheel, built by maturin
-//!   target/python/short    the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow, mypy
-//!   target/python/long     all tests: ONNX, the notebook, PyTorch, stable-baselines3 and Ray as well
+//!   target/python/short    the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow
+//!   target/python/long     all tests: types, ONNX, the notebook, PyTorch, stable-baselines3 and Ray as well
 //! ```
 //!
 //! The environments stay between runs, so that only the first one downloads. They are made anew if the interpreter
@@ -28,11 +28,11 @@ const SHORT: &[&str] = &[
     "pandas",
     "polars",
     "pyarrow",
-    "mypy",
 ];
 
 /// What the long ones need as well. PyPI's PyTorch for Linux brings its CUDA libraries, about 5 GB on disk.
 const LONG: &[&str] = &[
+    "mypy",
     "onnx",
     "onnxruntime",
     "matplotlib",
