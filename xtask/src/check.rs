@@ -15,7 +15,7 @@ const FUZZ_RUNS: u64 = 100_000;
 
 pub(crate) fn steps(long: bool) -> Vec<Step> {
     let before = working_tree();
-    vec![
+    let mut steps = vec![
         Step { name: "format", action: cargo("fmt --all --check") },
         Step {
             name: "lints",
@@ -23,13 +23,16 @@ pub(crate) fn steps(long: bool) -> Vec<Step> {
         },
         // Unit tests, integration tests (the architecture rules among them) and doctests.
         Step { name: "tests", action: tests(long) },
-        // After the tests, whose compiled crates it uses.
-        python(long),
         Step { name: "docs", action: docs() },
         Step { name: "dependencies", action: Box::new(move || dependencies(long)) },
         Step { name: "fuzz targets", action: Box::new(move || fuzz_targets(long)) },
         Step { name: "generated files", action: Box::new(move || generated_files(before)) },
-    ]
+    ];
+    if long {
+        // Building the wheel and filling an environment take minutes that a check of every change need not take.
+        steps.insert(3, python(long));
+    }
+    steps
 }
 
 /// The Python package; says so where there is no Python to test it with.
