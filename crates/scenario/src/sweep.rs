@@ -55,7 +55,7 @@ pub trait OwnPolicies: Sync {
 }
 
 /// A caller without policies of its own.
-struct RegistryOnly;
+pub struct RegistryOnly;
 
 impl OwnPolicies for RegistryOnly {
     fn assemble(&self, _: &str, _: u64) -> Option<Assembled> {
@@ -102,7 +102,7 @@ impl Workload for Stoppable<'_> {
 
 /// A journal that can be closed.
 pub trait Journal: TelemetrySink {
-    /// Writes what is still to be written, or tells what went wrong on the way.
+    /// Writes what is still to be written, or returns what went wrong on the way.
     fn close(self: Box<Self>) -> std::io::Result<()>;
 }
 

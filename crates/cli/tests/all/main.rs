@@ -1,4 +1,5 @@
 //! The `windfall` command from outside: what it prints, writes and refuses.
+#![allow(clippy::unwrap_used, reason = "all of this crate is tests")]
 
 mod bad_request;
 mod bad_trace;
@@ -6,11 +7,11 @@ mod checkpoints;
 mod comparison;
 mod environments;
 mod functions;
-pub(crate) mod golden;
+mod golden;
 mod journals;
 mod load;
 mod machine;
-pub(crate) mod program;
+mod program;
 mod real_data;
 mod reproductions;
 mod round_trip;
