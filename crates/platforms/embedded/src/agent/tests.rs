@@ -8,7 +8,7 @@ use std::time::Duration as Time;
 
 use serde_json::json;
 use windfall_control::CallLoop;
-use windfall_core::conformance::{call_platform_suite, platform_suite};
+use windfall_core::conformance::{CallTally, call_platform_suite, platform_suite};
 use windfall_core::{
     Allocation, CallControl, CallDecision, CallPolicy, CallSafeguardChain, CallView, Duration,
     Platform, PolicyError,
@@ -157,9 +157,9 @@ fn stopping_ends_every_instance() {
     assert_eq!(machine.alive.load(Ordering::SeqCst), 0);
 }
 
-#[test]
-fn the_control_is_served_as_promised_whatever_it_asks() {
-    let tally = call_platform_suite(NODE, &mut |control| {
+/// 120 calls under each control of the suite, on a machine that refuses some lowerings of memory.
+fn play_suite() -> CallTally {
+    call_platform_suite(NODE, &mut |control| {
         let (elsewhere, questions) = Elsewhere::new();
         let machine = ThreadMachine { refuses_memory: 3, ..ThreadMachine::default() };
         let player = std::thread::spawn(move || {
@@ -178,9 +178,21 @@ fn the_control_is_served_as_promised_whatever_it_asks() {
             question(control);
         }
         player.join().unwrap();
-    });
-    assert!(tally.looks > 0 && tally.changes > 0 && tally.refused > 0, "{tally:?}");
-    assert!(tally.lost > 0, "crashes are lost calls: {tally:?}");
+    })
+}
+
+#[test]
+fn the_control_is_served_as_promised_whatever_it_asks() {
+    // On a busy machine calls end before they are looked at, so that a refusal may need several rounds.
+    for _ in 0..20 {
+        let tally = play_suite();
+        assert!(tally.looks > 0 && tally.changes > 0, "{tally:?}");
+        assert!(tally.lost > 0, "crashes are lost calls: {tally:?}");
+        if tally.refused > 0 {
+            return;
+        }
+    }
+    panic!("no change of memory was refused in 20 rounds");
 }
 
 fn platform(sized_by: SizedBy) -> EmbeddedPlatform {
