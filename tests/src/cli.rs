@@ -10,6 +10,7 @@ pub(crate) mod golden;
 mod journals;
 mod load;
 mod machine;
+mod manager;
 pub(crate) mod program;
 mod real_data;
 mod reproductions;
