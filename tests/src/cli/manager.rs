@@ -59,8 +59,16 @@ impl Manager {
         Self { process, url, preflight }
     }
 
+    /// Asked again for ten seconds: a very busy machine may be too slow for a client's patience.
     fn get(&self, path: &str) -> Value {
-        windfall_daemon::client::get(&self.url, path).unwrap_or_else(|error| panic!("{error}"))
+        let began = Instant::now();
+        loop {
+            match windfall_daemon::client::get(&self.url, path) {
+                Ok(answer) => return answer,
+                Err(error) => assert!(began.elapsed() < Duration::from_secs(10), "{path}: {error}"),
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     fn calls(&self) -> u64 {

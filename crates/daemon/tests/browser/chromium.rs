@@ -1,12 +1,13 @@
-//! A headless Chromium behind its driver: found, or installed where that is possible.
+//! A headless Chromium behind its driver: found, or installed where that is possible. The driver is spoken to in
+//! WebDriver's own JSON over HTTP, of which this test needs five commands.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fantoccini::{Client, ClientBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// The driver's process; ended with the test.
@@ -75,29 +76,28 @@ impl Driver {
     }
 
     /// A browser with a window of 1280 by 900.
-    pub(crate) async fn browser(&self) -> Client {
-        let options = json!({
+    pub(crate) fn browser(&self) -> Browser<'_> {
+        let options = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": { "args": [
                 "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                 "--hide-scrollbars", "--window-size=1280,900",
             ]},
             "goog:loggingPrefs": { "browser": "ALL" },
-        });
-        let Value::Object(options) = options else { unreachable!("written above") };
-        let mut builder = ClientBuilder::new(HttpConnector::new());
-        let connected = builder.capabilities(options);
-        let url = format!("http://127.0.0.1:{}", self.port);
-        connected.connect(&url).await.expect("a browser starts")
+        }}});
+        let made = self.send("POST", "/session", &options);
+        let session = made["value"]["sessionId"].as_str();
+        let session = session.unwrap_or_else(|| panic!("a browser starts: {made}")).to_owned();
+        Browser { driver: self, session }
     }
 
-    /// A command of Chromium's own that WebDriver has no name for.
-    fn post(&self, path: &str, body: &Value) -> Value {
+    fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the driver listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
-        let (port, body) = (self.port, body.to_string());
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        let port = self.port;
+        let body = if body.is_null() { String::new() } else { body.to_string() };
         let length = body.len();
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).expect("the driver reads");
         let mut answer = String::new();
@@ -106,9 +106,62 @@ impl Driver {
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         serde_json::from_str(body).unwrap_or(Value::Null)
     }
+}
+
+/// One browser; closed with the test.
+pub(crate) struct Browser<'a> {
+    driver: &'a Driver,
+    session: String,
+}
+
+impl Drop for Browser<'_> {
+    fn drop(&mut self) {
+        self.driver.send("DELETE", &format!("/session/{}", self.session), &Value::Null);
+    }
+}
+
+impl Browser<'_> {
+    fn post(&self, path: &str, body: &Value) -> Value {
+        self.driver.send("POST", &format!("/session/{}/{path}", self.session), body)
+    }
+
+    /// Opens a page.
+    pub(crate) fn open(&self, url: &str) {
+        let told = self.post("url", &json!({ "url": url }));
+        assert_eq!(told["value"], Value::Null, "{url}");
+    }
+
+    /// What a script returns.
+    pub(crate) fn run(&self, script: &str) -> Value {
+        let told = self.post("execute/sync", &json!({ "script": script, "args": [] }));
+        let problem = &told["value"]["error"];
+        assert!(problem.is_null(), "{script}: {}", told["value"]["message"]);
+        told["value"].clone()
+    }
+
+    /// Runs `script` until it returns something true, at most twenty seconds; what it returned.
+    pub(crate) fn until(&self, what: &str, script: &str) -> Value {
+        let began = Instant::now();
+        loop {
+            let told = self.run(script);
+            if !matches!(told, Value::Null | Value::Bool(false)) && told != "" {
+                return told;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The window as a PNG file.
+    pub(crate) fn picture(&self) -> Vec<u8> {
+        let path = format!("/session/{}/screenshot", self.session);
+        let told = self.driver.send("GET", &path, &Value::Null);
+        let text = told["value"].as_str().expect("a picture");
+        STANDARD.decode(text).expect("base64")
+    }
 
     /// A window of this width, light or dark.
-    pub(crate) fn show_as(&self, session: &str, width: u32, is_dark: bool) {
+    pub(crate) fn show_as(&self, width: u32, is_dark: bool) {
         let height = if width < 600 { 844 } else { 900 };
         let metrics = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
@@ -119,29 +172,15 @@ impl Driver {
             [("Emulation.setDeviceMetricsOverride", metrics), ("Emulation.setEmulatedMedia", media)]
         {
             let body = json!({ "cmd": command, "params": parameters });
-            self.post(&format!("/session/{session}/goog/cdp/execute"), &body);
+            self.post("goog/cdp/execute", &body);
         }
     }
 
     /// What the browser complained about since it was last asked.
-    pub(crate) fn complaints(&self, session: &str) -> Vec<String> {
-        let told = self.post(&format!("/session/{session}/se/log"), &json!({ "type": "browser" }));
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let told = self.post("se/log", &json!({ "type": "browser" }));
         let entries = told["value"].as_array().cloned().unwrap_or_default();
         let severe = entries.iter().filter(|entry| entry["level"] == "SEVERE");
         severe.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-}
-
-/// Runs `script` until it returns something true, at most ten seconds; what it returned.
-pub(crate) async fn until(browser: &Client, what: &str, script: &str) -> Value {
-    let began = Instant::now();
-    loop {
-        let told = browser.execute(script, Vec::new()).await.expect("a script runs");
-        let is_true = !matches!(told, Value::Null | Value::Bool(false)) && told != "";
-        if is_true {
-            return told;
-        }
-        assert!(began.elapsed() < Duration::from_secs(10), "{what} did not happen within 10 s");
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

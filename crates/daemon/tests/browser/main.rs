@@ -9,8 +9,7 @@ mod site;
 
 use std::path::PathBuf;
 
-use chromium::{Driver, until};
-use fantoccini::Client;
+use chromium::{Browser, Driver};
 use serde_json::Value;
 use site::Site;
 
@@ -34,151 +33,144 @@ fn every_page_works_in_a_browser() {
         }
     };
     let site = Site::open();
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(async {
-        let browser = driver.browser().await;
-        let session = browser.session_id().await.expect("a session").expect("it has a name");
-        let visit = Visit { driver: &driver, browser: &browser, session: &session, site: &site };
-        visit.open().await;
-        visit.numbers_change().await;
-        visit.the_cursor_moves().await;
-        visit.a_function_is_paused().await;
-        visit.a_recommendation_is_applied().await;
-        visit.a_call_is_replayed().await;
-        visit.the_kill_switch_works().await;
-        visit.pictures().await;
-        let problems = browser.execute("return window.windfallProblems", Vec::new()).await;
-        assert_eq!(problems.expect("a script runs"), Value::Array(Vec::new()));
-        assert_eq!(driver.complaints(&session), Vec::<String>::new());
-        browser.close().await.expect("it closes");
-    });
+    let browser = driver.browser();
+    let visit = Visit { browser: &browser, site: &site };
+    visit.open();
+    visit.numbers_change();
+    visit.the_cursor_moves();
+    visit.a_function_is_paused();
+    visit.a_recommendation_is_applied();
+    visit.a_call_is_replayed();
+    visit.the_kill_switch_works();
+    visit.pictures();
+    assert_eq!(browser.run("return window.windfallProblems"), Value::Array(Vec::new()));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
 /// One browser on one site.
 struct Visit<'a> {
-    driver: &'a Driver,
-    browser: &'a Client,
-    session: &'a str,
+    browser: &'a Browser<'a>,
     site: &'a Site,
 }
 
 impl Visit<'_> {
-    async fn until(&self, what: &str, script: &str) -> Value {
-        until(self.browser, what, script).await
+    fn until(&self, what: &str, script: &str) -> Value {
+        self.browser.until(what, script)
     }
 
-    async fn run(&self, script: &str) -> Value {
-        self.browser.execute(script, Vec::new()).await.expect("a script runs")
+    fn run(&self, script: &str) -> Value {
+        self.browser.run(script)
     }
 
-    async fn go(&self, page: &str, title: &str) {
-        self.run(&format!("location.hash = '#/{page}'")).await;
+    fn go(&self, page: &str, title: &str) {
+        self.run(&format!("location.hash = '#/{page}'"));
         let script = format!("return document.querySelector('h1')?.textContent === '{title}'");
-        self.until(title, &script).await;
+        self.until(title, &script);
     }
 
-    async fn open(&self) {
-        self.browser.goto(&self.site.url()).await.expect("the page opens");
-        self.until("the page", "return document.getElementById('what')?.textContent").await;
-        let address = self.browser.current_url().await.expect("an address");
-        assert!(!address.as_str().contains("token"), "the token stays in the address: {address}");
+    fn open(&self) {
+        self.browser.open(&self.site.url());
+        self.until("the page", "return document.getElementById('what')?.textContent");
+        let address = self.run("return location.href");
+        let has_token = address.as_str().is_none_or(|address| address.contains("token"));
+        assert!(!has_token, "the token stays in the address: {address}");
         for (page, title) in PAGES {
-            self.go(page, title).await;
+            self.go(page, title);
         }
     }
 
-    async fn numbers_change(&self) {
-        self.go("cluster", "Cluster").await;
-        let before = self.run("return document.getElementById('facts').textContent").await;
+    fn numbers_change(&self) {
+        self.go("cluster", "Cluster");
+        let before = self.run("return document.getElementById('facts').textContent");
         let script = format!(
             "const now = document.getElementById('facts').textContent; return now !== {before} && now"
         );
-        self.until("a change of the numbers", &script).await;
+        self.until("a change of the numbers", &script);
         let tile =
             "return [...document.querySelectorAll('.tile')].map((it) => it.textContent).join()";
-        let before = self.run(tile).await;
-        self.until("a change of the tiles", &format!("{} !== {before}", tile)).await;
+        let before = self.run(tile);
+        self.until("a change of the tiles", &format!("{} !== {before}", tile));
     }
 
-    async fn the_cursor_moves(&self) {
-        self.go("tape", "Decision tape").await;
+    fn the_cursor_moves(&self) {
+        self.go("tape", "Decision tape");
         let step =
             "dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft', shiftKey: false }))";
-        self.run(&format!("for (let k = 0; k < 4; k += 1) {step}")).await;
-        self.until("the cursor leaves the present", "return location.hash.includes('at=')").await;
+        self.run(&format!("for (let k = 0; k < 4; k += 1) {step}"));
+        self.until("the cursor leaves the present", "return location.hash.includes('at=')");
         let told = "return document.querySelector('.head .sub').textContent.startsWith('up to')";
-        self.until("the tape up to the cursor", told).await;
-        let at = self.run("return Number(location.hash.match(/at=([0-9.]+)/)[1])").await;
+        self.until("the tape up to the cursor", told);
+        let at = self.run("return Number(location.hash.match(/at=([0-9.]+)/)[1])");
         let (_, decisions) = self.site.get(&format!("/api/v1/decisions?until={at}&limit=1"));
         let newest = decisions["entries"][0]["id"].as_u64().expect("there are decisions");
         let first = "return document.querySelector('.tape .entry')?.id";
         // A moment before the cursor in the address is rounded, so the neighbour counts too.
-        let shown = self.until("an entry", first).await;
+        let shown = self.until("an entry", first);
         let shown: u64 = shown.as_str().and_then(|id| id[1..].parse().ok()).expect("a number");
         assert!(shown.abs_diff(newest) <= 40, "shown {shown}, in the API {newest}");
-        self.run("dispatchEvent(new KeyboardEvent('keydown', { key: 'f' }))").await;
+        self.run("dispatchEvent(new KeyboardEvent('keydown', { key: 'f' }))");
         let following =
             "return document.querySelector('#cursor-bar button').textContent === 'following'";
-        self.until("following again", following).await;
+        self.until("following again", following);
     }
 
-    async fn a_function_is_paused(&self) {
-        self.go("functions", "Functions").await;
+    fn a_function_is_paused(&self) {
+        self.go("functions", "Functions");
         let press = "const row = document.querySelector('tbody tr'); const button = row?.querySelector('button');\
                      if (!button) return null; button.click(); return row.querySelector('a.name').textContent";
-        let name = self.until("a row", press).await;
+        let name = self.until("a row", press);
         let name = name.as_str().expect("a name").to_owned();
         self.site.until(&format!("{name} is paused"), || self.site.standing(&name) == "paused");
         let resume = format!(
             "const row = [...document.querySelectorAll('tbody tr')].find((it) => it.querySelector('a.name').textContent === '{name}');\
              const button = row?.querySelector('button'); if (button?.textContent !== 'Resume') return false; button.click(); return true"
         );
-        self.until("the button to resume", &resume).await;
+        self.until("the button to resume", &resume);
         self.site.until(&format!("{name} is managed"), || self.site.standing(&name) == "managed");
     }
 
-    async fn a_recommendation_is_applied(&self) {
-        self.go("advice", "Recommendations").await;
+    fn a_recommendation_is_applied(&self) {
+        self.go("advice", "Recommendations");
         let press = "const row = [...document.querySelectorAll('tbody tr')].find((it) => it.querySelector('button.primary'));\
                      if (!row) return null; row.querySelector('button.primary').click(); return row.querySelector('a.name').textContent";
-        let name = self.until("a recommendation", press).await;
+        let name = self.until("a recommendation", press);
         let name = name.as_str().expect("a name").to_owned();
         self.site.until(&format!("{name} is pinned"), || self.site.standing(&name) == "pinned");
         let back = "const button = [...document.querySelectorAll('tbody button')].find((it) => it.textContent === 'Take back');\
                     if (!button) return false; button.click(); return true";
-        self.until("the button to take it back", back).await;
+        self.until("the button to take it back", back);
         self.site.until(&format!("{name} is managed"), || self.site.standing(&name) == "managed");
     }
 
-    async fn a_call_is_replayed(&self) {
+    fn a_call_is_replayed(&self) {
         let name = self.site.busiest();
-        self.go(&format!("function/{name}"), &name).await;
+        self.go(&format!("function/{name}"), &name);
         let press = "const button = [...document.querySelectorAll('tbody button')].find((it) => it.textContent === 'Replay');\
                      if (!button) return null; button.click(); return button.closest('tr').children[1].textContent";
-        let call = self.until("a call", press).await;
+        let call = self.until("a call", press);
         let call: u64 = call.as_str().and_then(|id| id.parse().ok()).expect("a number");
         let text = "return [...document.querySelectorAll('div.soft')].map((it) => it.textContent).find((it) => it.startsWith('Replay of call'))";
-        let shown = self.until("the answer of the replay", text).await;
+        let shown = self.until("the answer of the replay", text);
         let ran = self.site.replay(&name, call);
         assert_eq!(ran["end"], "completed", "{ran}");
         assert!(shown.as_str().is_some_and(|text| text.contains("completed")), "{shown}");
     }
 
-    async fn the_kill_switch_works(&self) {
-        self.run("document.getElementById('kill').click()").await;
+    fn the_kill_switch_works(&self) {
+        self.run("document.getElementById('kill').click()");
         assert_eq!(self.site.get("/api/v1/status").1["killed"], false, "once is not enough");
-        self.run("document.getElementById('kill').click()").await;
+        self.run("document.getElementById('kill').click()");
         self.site.until("the kill switch is on", || self.site.status()["killed"] == true);
-        self.until("the banner", "return !document.getElementById('banner').hidden").await;
+        self.until("the banner", "return !document.getElementById('banner').hidden");
         let again = "return document.getElementById('kill').textContent === 'Manage again'";
-        self.until("the button to go on", again).await;
-        self.run("document.getElementById('kill').click()").await;
+        self.until("the button to go on", again);
+        self.run("document.getElementById('kill').click()");
         self.site.until("the kill switch is off", || self.site.status()["killed"] == false);
-        self.until("the banner goes", "return document.getElementById('banner').hidden").await;
+        self.until("the banner goes", "return document.getElementById('banner').hidden");
     }
 
     /// Every page, wide and narrow, light and dark; nothing is wider than the window.
-    async fn pictures(&self) {
+    fn pictures(&self) {
         let folder = std::env::var_os("WINDFALL_SCREENSHOTS").map(PathBuf::from);
         let folder =
             folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("dashboard"));
@@ -188,19 +180,19 @@ impl Visit<'_> {
         let pages = PAGES.iter().map(|(page, title)| ((*page).to_owned(), *title));
         for (page, title) in pages.chain([function]) {
             for (width, is_dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
-                self.driver.show_as(self.session, width, is_dark);
-                self.go(&page, title).await;
-                tokio::time::sleep(std::time::Duration::from_millis(350)).await;
+                self.browser.show_as(width, is_dark);
+                self.go(&page, title);
+                std::thread::sleep(std::time::Duration::from_millis(350));
                 let wide = "return document.documentElement.scrollWidth - innerWidth";
-                let over = self.run(wide).await.as_i64().unwrap_or(0);
+                let over = self.run(wide).as_i64().unwrap_or(0);
                 assert!(over <= 0, "{page} is {over} pixels wider than {width}");
-                let picture = self.browser.screenshot().await.expect("a picture");
+                let picture = self.browser.picture();
                 let name = page.split('/').next().unwrap_or_default();
                 let scheme = if is_dark { "dark" } else { "light" };
                 std::fs::write(folder.join(format!("{name}-{width}-{scheme}.png")), picture)
                     .expect("a picture is written");
             }
         }
-        self.driver.show_as(self.session, 1280, false);
+        self.browser.show_as(1280, false);
     }
 }
