@@ -5,4 +5,4 @@
 //! an agent in the simulator is in `windfall-studies`.
 
 pub mod faasrm;
-pub mod windfall_dials;
+pub mod windfall_parameters;

@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Explain(explain::Arguments),
     /// How much load do the same machines hold while an objective holds?
     Capacity(capacity::Arguments),
-    /// Sweep one dial of each policy and draw what it costs to wait less
+    /// Sweep one parameter of each policy and draw what it costs to wait less
     Frontier(frontier::Arguments),
     /// Write, deploy and call functions on a running platform
     Fn(functions::Arguments),

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::tell(&error);
+            output::print_error(&error);
             ExitCode::from(2)
         }
     }

@@ -74,7 +74,7 @@ impl Drop for WholeFile {
     fn drop(&mut self) {
         if self.to.take().is_some() {
             // Given up half-way: nothing half-written stays behind. If even that fails there is
-            // nobody left to tell.
+            // nobody left to inform.
             let _ = fs::remove_file(&self.unfinished);
         }
     }
@@ -94,7 +94,7 @@ pub(crate) fn command_line() -> String {
 }
 
 /// Tells what went wrong, and what to do where there is something to say.
-pub(crate) fn tell(error: &anyhow::Error) {
+pub(crate) fn print_error(error: &anyhow::Error) {
     let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         // Some messages quote their cause already.

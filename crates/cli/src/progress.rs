@@ -27,7 +27,7 @@ pub(crate) fn steps(message: &'static str, total: u64) -> ProgressBar {
     bar
 }
 
-/// A bar over the iterations of a training; its message tells the rest.
+/// A bar over the iterations of a training; its message shows everything else.
 pub(crate) fn iterations(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
     let style = "{bar:16} {pos}/{len}  {msg}  {eta} left";

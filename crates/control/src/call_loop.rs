@@ -35,7 +35,7 @@ pub struct CallCounters {
     pub looks: u64,
     /// Answers of the policy, at dispatch or at a look, that the fallback replaced.
     pub fallbacks: u64,
-    /// Times the policy was sent to rest.
+    /// Times the policy was quarantined.
     pub quarantines: u64,
     /// Loans called back.
     pub recalls: u64,
@@ -131,7 +131,7 @@ impl CallLoop {
         self.admission.as_ref()
     }
 
-    /// Another patience with failing policies; rests are counted in questions to the policy.
+    /// Other limits for failing policies; a quarantine is counted in questions to the policy.
     pub fn with_quarantine(mut self, quarantine: Quarantine) -> Self {
         self.quarantine = quarantine;
         self
@@ -147,7 +147,7 @@ impl CallLoop {
         CallCounters { quarantines: self.quarantine.times(), ..self.counters.clone() }
     }
 
-    /// Whether the policy rests and every call gets its reservation.
+    /// Whether the policy is quarantined and every call gets its reservation.
     pub fn is_quarantined(&self) -> bool {
         self.quarantine.is_resting()
     }

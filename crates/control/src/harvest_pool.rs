@@ -76,7 +76,7 @@ impl HarvestPool {
         self.entries.insert(place, entry);
     }
 
-    /// Lends up to `wanted`, resource by resource, and tells how much it found.
+    /// Lends up to `wanted`, resource by resource, and returns how much it found.
     pub fn borrow(&mut self, borrower: CallId, wanted: Allocation) -> Allocation {
         let mut missing = wanted;
         for entry in self.entries.iter_mut().filter(|entry| entry.donor != borrower) {
@@ -256,7 +256,7 @@ impl HarvestPool {
     }
 }
 
-/// Moves up to `due` of a loan back into its entry and tells how much that was.
+/// Moves up to `due` of a loan back into its entry and returns how much that was.
 fn repay(entry: &mut Entry, loan: &mut Loan, due: Allocation) -> Allocation {
     let amount = due.min(loan.amount);
     loan.amount -= amount;

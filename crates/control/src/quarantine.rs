@@ -2,7 +2,7 @@
 //! can end the program it runs in. That needs a build with `panic = "unwind"`.
 //!
 //! ```text
-//!  asked ──3 failures in a row──► rests 16 decisions ──► one trial ──failure──► rests 32, 64, … 1024
+//!  asked ──3 failures in a row──► skips 16 decisions ──► one trial ──failure──► skips 32, 64, … 1024
 //!    ▲                                                      │
 //!    └──────────────────────── success ◄────────────────────┘
 //! ```
@@ -44,7 +44,7 @@ impl Default for Quarantine {
 }
 
 impl Quarantine {
-    /// A rest is never longer than this many first rests.
+    /// A quarantine is never longer than this many first ones.
     const LONGEST: u32 = 64;
 
     /// Quarantine `after` this many failures in a row, for `first_rest` decisions at first.
@@ -71,7 +71,7 @@ impl Quarantine {
         answer
     }
 
-    /// Whether the policy may be asked; if it rests, one sentence for the journal. Whoever asks then must
+    /// Whether the policy may be asked; if it is quarantined, one sentence for the journal. Whoever asks then must
     /// [`note`](Self::note) how it went.
     #[inline]
     pub fn admit(&mut self) -> Result<(), String> {
@@ -162,14 +162,14 @@ mod tests {
     #[test]
     fn a_failed_trial_doubles_the_rest() {
         let mut quarantine = Quarantine::new(1, 2);
-        let mut rests = Vec::new();
+        let mut skipped = Vec::new();
         let mut rest = 0;
-        while rests.len() < 9 {
+        while skipped.len() < 9 {
             match ask(&mut quarantine, false) {
                 None => rest += 1,
-                Some(_) => rests.push(std::mem::take(&mut rest)),
+                Some(_) => skipped.push(std::mem::take(&mut rest)),
             }
         }
-        assert_eq!(rests, [0, 2, 4, 8, 16, 32, 64, 128, 128]);
+        assert_eq!(skipped, [0, 2, 4, 8, 16, 32, 64, 128, 128]);
     }
 }

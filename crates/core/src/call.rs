@@ -176,7 +176,7 @@ impl CallDecision {
     }
 }
 
-/// What sensors tell of a window of a running call. They see use, never the call's plan.
+/// What sensors report about a window of a running call. They see use, never the call's plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sensed {
     /// Length of the window.

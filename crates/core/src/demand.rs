@@ -144,7 +144,7 @@ impl CallDemand {
 
     /// The same demand with its work chosen so that it runs for `run` on a share of `cpu`.
     ///
-    /// Traces tell how long calls took at the size their users had chosen; this turns that around.
+    /// Traces record how long calls took at the size their users had chosen; this turns that around.
     pub fn with_run_time(self, run: Duration, cpu: MilliCpu) -> Self {
         Self { rise: self.rise, ..self.with_run_time_and_rise(run, cpu, 0.0) }
     }

@@ -15,7 +15,7 @@ pub struct PolicyError {
     pub problem: String,
 }
 
-/// What a policy wants an observation to tell beyond counts and means. A platform that cannot tell it leaves it out, and
+/// What a policy wants an observation to contain beyond counts and means. A platform that does not know it leaves it out, and
 /// the policy must do without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {

@@ -50,8 +50,8 @@ export function toast(text, isBad = false) {
 }
 export const attempt = (work, refresh) => async () => {
   try {
-    const told = await work();
-    if (told && told.done) toast(told.done);
+    const result = await work();
+    if (result && result.done) toast(result.done);
     if (refresh) await refresh();
   } catch (error) {
     toast(error.message, true);

@@ -163,8 +163,8 @@ mod tests {
         };
         let report = health.report(Timestamp::from_secs(1), TICK);
         assert_eq!(report.state, State::Degraded);
-        let told: Vec<&str> = report.checks.iter().map(|check| check.detail.as_str()).collect();
-        assert!(told.iter().any(|detail| detail.contains("it is away")), "{told:?}");
-        assert!(told.iter().any(|detail| detail.contains("7 rows")), "{told:?}");
+        let details: Vec<&str> = report.checks.iter().map(|check| check.detail.as_str()).collect();
+        assert!(details.iter().any(|detail| detail.contains("it is away")), "{details:?}");
+        assert!(details.iter().any(|detail| detail.contains("7 rows")), "{details:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The manager: one thread's worth of work, step by step. Time is an argument, so that stories can be told without a
+//! The manager: one thread's worth of work, step by step. Time is an argument, so that tests can play stories without a
 //! clock; [`crate::service`] calls it in wall time.
 
 mod build;
@@ -25,7 +25,7 @@ use crate::switched_calls::PolicySlot;
 pub use build::{PlatformParts, Prepared, SupervisorSettings, prepare};
 use ledger_platform::LedgerPlatform;
 
-/// How often what is on disk is told about the calls: rewards are per minute.
+/// How often what is on disk is reported about the calls: rewards are per minute.
 const REWARD_EVERY: Duration = Duration::from_secs(60);
 
 /// The picture that everyone reads.

@@ -3,7 +3,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "an example measures time and tells the result"
+    reason = "an example measures time and prints the result"
 )]
 
 use std::time::Instant;

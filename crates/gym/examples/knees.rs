@@ -1,6 +1,6 @@
 //! The tail-latency curves of the twelve functions and their knees:
 //! `cargo run --release -p windfall-gym --example knees`.
-#![expect(clippy::print_stdout, reason = "an example tells its result")]
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use windfall_core::Seed;
 use windfall_gym::knee::{LOADS, knee, tail_curve};

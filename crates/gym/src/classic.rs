@@ -2,7 +2,7 @@
 //!
 //! | name | rule |
 //! | --- | --- |
-//! | `fixed` | four instances of the user's size, for ever |
+//! | `fixed` | always four instances of the user's size |
 //! | `hpa` | instances to keep CPU at 70 % of what they hold, with a tolerance of 10 % |
 //! | `queueing` | M/M/c staffing one cold start ahead (`windfall-policy`) |
 //! | `ensure` | square-root staffing, and CPU by latency: a step up 10 % above the best seen, a step down when the cluster is full |
@@ -135,7 +135,7 @@ impl Driver for Staffed {
     }
 }
 
-/// Our own rule, with the dials it was given elsewhere: nothing of it was fitted to this world.
+/// Our own rule, with the parameters it was given elsewhere: nothing of it was fitted to this world.
 struct Priced {
     policy: WindfallScaling,
 }

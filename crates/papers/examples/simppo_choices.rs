@@ -1,6 +1,6 @@
 //! What SIMPPO's settings were chosen by: training hours to learn on, validation hours to judge on, seeds that no table has.
 //! `cargo run --release -p windfall-papers --example simppo_choices [seeds] [episodes]`
-#![expect(clippy::print_stdout, reason = "an example tells its result")]
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use windfall_core::statistics;
 use windfall_gym::Split;
@@ -16,13 +16,13 @@ fn main() {
             for is_shared in [true, false] {
                 let rows = simppo(seed, episodes, discount, is_shared);
                 let networks = if is_shared { "one network" } else { "one each" };
-                tell(&format!("simppo, discount {discount}, {networks}"), &rows);
+                print_row(&format!("simppo, discount {discount}, {networks}"), &rows);
             }
             let mut team = TeamSettings::new(Method::Single, episodes);
             team.ppo.discount = discount;
             let sizes = Sizes { functions: 12, episodes, tests: EXAM.episodes };
             let (rows, _) = isolated(&team, (seed, EXAM), sizes, &|_| {});
-            tell(&format!("isolated, discount {discount}"), &rows);
+            print_row(&format!("isolated, discount {discount}"), &rows);
         }
     }
 }
@@ -40,7 +40,7 @@ fn simppo(seed: u64, episodes: u64, discount: f32, is_shared: bool) -> Vec<Onlin
     tested("simppo", &mut team, who, EXAM)
 }
 
-fn tell(choice: &str, rows: &[OnlineRow]) {
+fn print_row(choice: &str, rows: &[OnlineRow]) {
     let mean =
         |of: &dyn Fn(&OnlineRow) -> f64| statistics::mean(rows.iter().map(of)).unwrap_or(0.0);
     println!(

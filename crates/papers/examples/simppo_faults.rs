@@ -1,6 +1,6 @@
 //! Where the reward goes when agents fall silent and transitions are lost: validation hours, seeds that no table has.
 //! `cargo run --release -p windfall-papers --example simppo_faults [seeds] [episodes] [episodes with faults]`
-#![expect(clippy::print_stdout, reason = "an example tells its result")]
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use windfall_core::statistics;
 use windfall_gym::Split;
@@ -33,7 +33,7 @@ fn main() {
                     ("both", FaultSettings::PUBLISHED),
                 ] {
                     let found = run.play(&team, faults, &|_| {});
-                    tell(name, learns, &whole, &found);
+                    print_row(name, learns, &whole, &found);
                 }
             }
         }
@@ -49,7 +49,7 @@ fn of_agents(plays: &[Play], is_one: impl Fn(usize) -> bool) -> f64 {
     all.filter(|(agent, _)| is_one(*agent)).map(|(_, reward)| reward).sum()
 }
 
-fn tell(name: &str, learns: bool, whole: &[Play], found: &[Play]) {
+fn print_row(name: &str, learns: bool, whole: &[Play], found: &[Play]) {
     let loss = |from: f64, to: f64| 100.0 * (from - to) / from;
     let (first, last) = (..whole.len() / 2, whole.len() / 2..);
     let part = |is_one: fn(usize) -> bool| loss(of_agents(whole, is_one), of_agents(found, is_one));

@@ -15,7 +15,7 @@
 use std::path::Path;
 
 use windfall_agents::faasrm::sizing::{self, FaasrmSizing};
-use windfall_agents::windfall_dials;
+use windfall_agents::windfall_parameters;
 use windfall_control::call_safeguards::Faasrm;
 use windfall_core::Seed;
 use windfall_core::peak_range::PeakSettings;
@@ -43,10 +43,10 @@ pub const KINDS: &[CheckpointKind] = &[
         build: |checkpoint, _| FaasrmSizing::from_checkpoint(checkpoint).map(behind_its_safeguard),
     },
     CheckpointKind {
-        id: windfall_dials::KIND,
+        id: windfall_parameters::KIND,
         summary: "parameters of `windfall`, set by training",
         sizes_calls: true,
-        build: |checkpoint, _| windfall_dials::settings_from(checkpoint).map(windfall),
+        build: |checkpoint, _| windfall_parameters::settings_from(checkpoint).map(windfall),
     },
 ];
 

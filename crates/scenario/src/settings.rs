@@ -156,7 +156,7 @@ impl Scenario {
         read::parse(text).map_err(|problems| ScenarioError { file: file.to_owned(), problems })
     }
 
-    /// Checks what single values cannot tell: names, and knobs that contradict each other. Call it after
+    /// Checks what no single value shows: names, and knobs that contradict each other. Call it after
     /// changing a scenario by hand.
     pub fn check(&self) -> Result<(), ScenarioError> {
         let mut problems = table::Problems::default();

@@ -102,7 +102,7 @@ impl Workload for Stoppable<'_> {
 
 /// A journal that can be closed.
 pub trait Journal: TelemetrySink {
-    /// Writes what is still to be written, or tells what went wrong on the way.
+    /// Writes what is still to be written, or returns what went wrong on the way.
     fn close(self: Box<Self>) -> std::io::Result<()>;
 }
 

@@ -54,7 +54,7 @@ pub(crate) enum Event {
     NodeReturns(u32),
 }
 
-/// Names one entry of the queue for ever.
+/// Identifies one entry of the queue; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token(u64);
 

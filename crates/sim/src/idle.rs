@@ -15,14 +15,14 @@
 use crate::instance::Instance;
 use crate::slab::Slab;
 
-/// Names one rest of one instance for ever; who rests longer has the smaller one.
+/// Identifies one idle period of one instance. Lower values have been idle longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rest(u64);
 
 impl Rest {
     /// Held by an instance that does not rest.
     pub(crate) const NONE: Self = Self(u64::MAX);
-    /// The first rest of a run.
+    /// The first idle period of a run.
     pub(crate) const FIRST: Self = Self(0);
 
     /// The one after this.

@@ -45,7 +45,7 @@ pub(crate) struct Instance {
     pub(crate) idle_since: Timestamp,
     /// Its rest, if it is ready and has no call.
     pub(crate) rest: Rest,
-    /// Who rests beside it.
+    /// Its neighbour in the list of idle instances.
     pub(crate) neighbours: Neighbours,
     /// The reminder that it is ready.
     pub(crate) token: Token,

@@ -257,7 +257,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// The least loaded node with room for one more instance, one on which no other of the function rests if there
+    /// The least loaded node with room for one more instance, one without an idle instance of the function if there
     /// is such a node: what a full node keeps from calls two instances there are kept from alike.
     fn node_without_idle(&self, function: u32, held: Allocation, evicts: bool) -> Option<u32> {
         let idle = &self.functions[function as usize].idle;

@@ -2,7 +2,7 @@
 //! refused.
 //!
 //! A call that used 300 MiB leaves a process of 300 MiB behind. The next one begins with them, whatever it needs itself,
-//! and a limit of 200 MiB for it is refused (`EBUSY`): the old one stays in force, and the control is told so.
+//! and a limit of 200 MiB for it is refused (`EBUSY`): the old one stays in force, and the answer to the control says so.
 
 use windfall_core::{Allocation, Refusal, Resized, Start};
 

@@ -353,7 +353,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Completes a call's story, tells it and books its end.
+    /// Completes the record of a call, reports it and books its end.
     #[inline(always)]
     pub(crate) fn close_record(&mut self, slot: u32, end: CallEnd) {
         self.ledger.book(end);

@@ -240,14 +240,14 @@ impl<'a> Simulator<'a> {
 
     /// Whether nothing is granted, owed or shared any more: what must hold when a run is over.
     pub fn is_at_rest(&self) -> bool {
-        let rests = |node: &Node| {
+        let is_idle = |node: &Node| {
             node.running.is_empty()
                 && !node.book.owes()
                 && node.potential == 0
                 && node.crowded == 0
                 && (self.kind == Kind::SizedInstances || node.book.in_force() == Allocation::ZERO)
         };
-        self.nodes.iter().all(rests) && self.heads.is_empty()
+        self.nodes.iter().all(is_idle) && self.heads.is_empty()
     }
 
     /// Runs until the last call has ended, and closes the last interval. Nothing is counted for

@@ -59,7 +59,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Asks the control about a running call and sets in motion what it answers; tells the call's node.
+    /// Asks the control about a running call and sets in motion what it answers; returns the call's node.
     fn look(&mut self, slot: u32) -> u32 {
         let now = self.now;
         let call = &mut self.calls[slot];

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --profile quick -p windfall-studies --example honest_sizing -- --trace FOLDER`
 //!
-//! `--train` plays the training half instead (for tuning), `--set TOML` changes dials of `windfall`, or of `--of`,
+//! `--train` plays the training half instead (for tuning), `--set TOML` changes parameters of `windfall`, or of `--of`,
 //! `--policies`, `--loads`, `--seeds`, `--minutes` restrict what is played.
 
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ fn asked() -> Result<Asked, Anything> {
     Ok(asked)
 }
 
-/// Only some policies, one line a run: for setting dials.
+/// Only some policies, one line a run: for setting parameters.
 fn play_some(asked: Asked, policies: Vec<String>) -> Result<(), Anything> {
     let benchmark = asked.benchmark;
     let trace =

@@ -1,4 +1,4 @@
-//! Learns how the price of memory follows a full pool, on the functions that are set aside for fitting, and tells
+//! Learns how the price of memory follows a full pool, on the functions that are set aside for fitting, and shows
 //! whether what was learned is better than what is shipped:
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The cross-entropy method: draw laws from a Gaussian, keep the quarter with the fewest slow calls, fit the Gaussian
-//! to them, again. Dials that are shares are drawn as logits, the others as logarithms.
+//! to them, again. Parameters that are shares are drawn as logits, the others as logarithms.
 //!
 //! ```text
 //!   Gaussian ──► laws ──► slow share in pools of 3 and 4.5 ──► the best quarter ──┐
@@ -29,7 +29,7 @@ use windfall_core::{Duration, Seed};
 use windfall_policy::ShadowLaw;
 use windfall_rl::random::Draw;
 use windfall_scenario::Scenario;
-use windfall_studies::frontier::dials::{Family, windfall};
+use windfall_studies::frontier::parameters::{Family, windfall};
 use windfall_studies::frontier::worlds::World;
 use windfall_studies::frontier::{Frontier, FrontierPoint, FrontierWatcher, Question};
 use windfall_trace::Source;
@@ -40,9 +40,10 @@ const POOLS: [f64; 2] = [3.0, 4.5];
 const LEARN_ON: [u64; 3] = [101, 102, 103];
 /// The law that was set by hand before any was fitted.
 const BY_HAND: ShadowLaw = ShadowLaw { full: 0.92, rise: 0.03, fall: 0.01, gain: 0.0, trend: 0.0 };
-const DIALS: usize = 5;
+const PARAMETERS: usize = 5;
 /// Where the search begins: around .92, .03, .01, 1 and 3, a factor of two to both sides.
-const FIRST: Gaussian = Gaussian { mean: [2.44, -3.51, -4.61, 0.0, 1.1], deviation: [0.7; DIALS] };
+const FIRST: Gaussian =
+    Gaussian { mean: [2.44, -3.51, -4.61, 0.0, 1.1], deviation: [0.7; PARAMETERS] };
 /// Share of the population that the next Gaussian is fitted to, and how far it goes there.
 const ELITE: f64 = 0.25;
 const STEP: f64 = 0.7;
@@ -116,10 +117,10 @@ impl Search {
         for generation in 0..self.generations {
             let seed = LEARN_ON[generation % LEARN_ON.len()];
             scenario.seeds = vec![seed];
-            let drawn: Vec<[f64; DIALS]> =
+            let drawn: Vec<[f64; PARAMETERS]> =
                 (0..self.population).map(|_| gaussian.draw(&mut draw)).collect();
             let laws: Vec<ShadowLaw> = drawn.iter().map(law_at).collect();
-            let mut ranked: Vec<(f64, [f64; DIALS])> =
+            let mut ranked: Vec<(f64, [f64; PARAMETERS])> =
                 self.over_shipped(&scenario, &laws)?.into_iter().zip(drawn).collect();
             ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
             let mean = mean(ranked.iter().map(|(ratio, _)| ratio)).unwrap_or(f64::NAN);
@@ -182,7 +183,7 @@ impl Search {
                 for &price in &self.prices {
                     let here = |law| {
                         let all = of(&points, law)
-                            .filter(|(at, point)| (*at, point.dial) == (pool, price));
+                            .filter(|(at, point)| (*at, point.parameter) == (pool, price));
                         all.map(|(_, point)| point).collect::<Vec<_>>()
                     };
                     println!("  pool {pool:3} price {price:e}: {}", row(&here(place), &here(0)));
@@ -210,33 +211,35 @@ fn row(own: &[&FrontierPoint], shipped: &[&FrontierPoint]) -> String {
     format!("{slow:6.3} {per_function:6.2}   {}", by_seed.join(" "))
 }
 
-/// Where laws are drawn from: each dial on its own, as logit or logarithm.
+/// Where laws are drawn from: each parameter on its own, as logit or logarithm.
 struct Gaussian {
-    mean: [f64; DIALS],
-    deviation: [f64; DIALS],
+    mean: [f64; PARAMETERS],
+    deviation: [f64; PARAMETERS],
 }
 
 impl Gaussian {
-    fn draw(&self, draw: &mut Draw) -> [f64; DIALS] {
-        std::array::from_fn(|dial| self.mean[dial] + self.deviation[dial] * draw.normal())
+    fn draw(&self, draw: &mut Draw) -> [f64; PARAMETERS] {
+        std::array::from_fn(|parameter| {
+            self.mean[parameter] + self.deviation[parameter] * draw.normal()
+        })
     }
 
     /// Moves towards the mean and the spread of the best.
-    fn go_to(&mut self, best: &[(f64, [f64; DIALS])]) {
-        for dial in 0..DIALS {
-            let values = best.iter().map(|(_, at)| at[dial]);
+    fn go_to(&mut self, best: &[(f64, [f64; PARAMETERS])]) {
+        for parameter in 0..PARAMETERS {
+            let values = best.iter().map(|(_, at)| at[parameter]);
             let (Some(mean), Some(deviation)) =
                 (mean(values.clone()), population_deviation(values))
             else {
                 continue;
             };
-            self.mean[dial] += STEP * (mean - self.mean[dial]);
-            self.deviation[dial] += STEP * (deviation - self.deviation[dial]);
+            self.mean[parameter] += STEP * (mean - self.mean[parameter]);
+            self.deviation[parameter] += STEP * (deviation - self.deviation[parameter]);
         }
     }
 }
 
-fn law_at(&[full, rise, fall, gain, trend]: &[f64; DIALS]) -> ShadowLaw {
+fn law_at(&[full, rise, fall, gain, trend]: &[f64; PARAMETERS]) -> ShadowLaw {
     ShadowLaw {
         full: 1.0 / (1.0 + (-full).exp()),
         rise: rise.exp(),

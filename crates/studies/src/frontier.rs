@@ -1,4 +1,4 @@
-//! Frontiers: every policy with one dial swept, on the same calls, and how far one lies from the others.
+//! Frontiers: every policy with one parameter swept, on the same calls, and how far one lies from the others.
 //!
 //! ```text
 //!   slow   │ x  incumbents, one curve each          any policy looks good on one axis; what counts is the
@@ -11,12 +11,12 @@
 pub mod alone;
 pub mod arrivals_oracle;
 pub mod bootstrap;
-pub mod dials;
 pub mod envelope;
 pub mod measure;
 pub mod minute_oracle;
 pub mod numbers;
 pub mod pages;
+pub mod parameters;
 pub mod ratios;
 pub mod tables;
 pub mod texts;
@@ -36,8 +36,8 @@ use windfall_trace::Needs;
 pub use windfall_core::statistics::Interval;
 
 use self::arrivals_oracle::OracleCost;
-use self::dials::Family;
 use self::measure::{FunctionShare, InstanceMeasure};
+use self::parameters::Family;
 
 /// Which trade is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,20 +92,21 @@ pub struct Frontier<'a> {
     pub question: Question,
     /// In which world; its policies, loads and clusters are not used.
     pub scenario: &'a Scenario,
-    /// Which policies with which dials.
+    /// Which policies with which parameters.
     pub families: Vec<Family>,
     /// The memory of the cluster as a multiple of what the arrivals oracle holds on average; no limit if
     /// nothing is said.
     pub pool: Option<f64>,
 }
 
-/// One policy at one setting of its dial, on one seed.
+/// One policy at one setting of its parameter, on one seed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FrontierPoint {
     /// The policy, with what tells families of one policy apart.
     pub policy: String,
-    /// Where its dial stood.
-    pub dial: f64,
+    /// The value of its parameter. Scripts know it by the shorter name.
+    #[serde(rename = "dial")]
+    pub parameter: f64,
     /// The seed.
     pub seed: u64,
     /// Whether it is one of those that the others are judged by.
@@ -143,7 +144,7 @@ pub struct OraclePoint {
     pub cost: OracleCost,
 }
 
-/// Everything a sweep found, in order of seeds, families and dials.
+/// Everything a sweep found, in order of seeds, families and parameters.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FrontierResult {
     /// One for each run.
@@ -269,7 +270,7 @@ impl Frontier<'_> {
         };
         Ok(FrontierPoint {
             policy: family.label.clone(),
-            dial: value,
+            parameter: value,
             seed,
             is_incumbent: family.is_incumbent,
             calls: measure.calls(),

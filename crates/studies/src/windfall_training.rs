@@ -1,7 +1,7 @@
-//! Sets the dials of `windfall` by playing the training half, from scratch.
+//! Sets the parameters of `windfall` by playing the training half, from scratch.
 //!
 //! ```text
-//!   for each round, for each dial:   try it a step up and a step down, keep what costs less
+//!   for each round, for each parameter:   try it a step up and a step down, keep what costs less
 //!
 //!   cost = ln(granted / used)
 //!        + 0.02 ln(bounded p99)
@@ -13,11 +13,11 @@
 //! The third term is a promise rather than a price: where nobody waits, every heuristic has a p99 of 1, and
 //! cores that are saved by making one call in a hundred 0.4 % longer cost 10 x 0.004, as much as 4 % of all
 //! cores. One of the loads is so low that nobody waits, and calls of the first minutes do not count: among them
-//! one in fifty has a cold start, which would be all that a p99 tells. A p99 that is off by more than a hundredth
+//! one in fifty has a cold start, which would decide the p99 alone. A p99 that is off by more than a hundredth
 //! is a matter of waiting, which differs by luck, and costs no more than that.
 //!
 //! A step is a factor that shrinks from round to round: 2, then 1.4. All candidates meet the same
-//! calls, so a difference is the dial's and not the draw's. What the policy learns while it runs (quantiles,
+//! calls, so a difference is the parameter's and not the draw's. What the policy learns while it runs (quantiles,
 //! margins, experience) is not stored: it is learned anew from every function's own calls, and the same file
 //! serves functions it has never seen.
 
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use windfall_agents::windfall_dials::{self as dials, DIALS, Dial};
+use windfall_agents::windfall_parameters::{self as parameters, PARAMETERS, Parameter};
 use windfall_core::statistics::mean;
 use windfall_core::{Duration, Seed};
 use windfall_policy::WindfallSizingSettings;
@@ -47,7 +47,7 @@ const MOST_SLOWER: f64 = 0.01;
 /// A change must pay this much to be kept.
 const WORTH_IT: f64 = 5e-4;
 
-/// How the dials are set.
+/// How the parameters are set.
 #[derive(Clone, Debug, Serialize)]
 pub struct WindfallTraining {
     /// Where training calls come from.
@@ -67,11 +67,12 @@ pub struct WindfallTraining {
     pub threads: usize,
 }
 
-/// A dial that was turned.
+/// A parameter that was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Turn {
-    /// Which.
-    pub dial: &'static str,
+    /// Which. Scripts know it by the shorter name.
+    #[serde(rename = "dial")]
+    pub parameter: &'static str,
     /// From.
     pub from: f64,
     /// To.
@@ -87,11 +88,11 @@ pub struct Turn {
 /// A finished search.
 #[derive(Clone, Debug)]
 pub struct TrainedWindfall {
-    /// The dials.
+    /// The parameters.
     pub settings: WindfallSizingSettings,
     /// As a file.
     pub checkpoint: Checkpoint,
-    /// Every dial that was tried.
+    /// Every parameter that was tried.
     pub turns: Vec<Turn>,
 }
 
@@ -104,7 +105,7 @@ impl WindfallTraining {
             seeds: vec![seed, seed + 1],
             warm_up: Duration::ZERO,
             steps: vec![2.0, 1.4],
-            start: dials::scratch(),
+            start: parameters::scratch(),
             threads: 1,
         }
     }
@@ -134,13 +135,13 @@ impl WindfallTraining {
             Ok(pool) => pool.install(|| self.search(progress)),
             Err(_) => self.search(progress),
         }?;
-        let checkpoint = dials::checkpoint(&settings, self.seeds[0], turns.len() as u64);
+        let checkpoint = parameters::checkpoint(&settings, self.seeds[0], turns.len() as u64);
         Ok(TrainedWindfall { settings, checkpoint, turns })
     }
 
     /// How many candidates are tried at most: for progress bars.
     pub fn most_turns(&self) -> u64 {
-        2 * (self.steps.len() * DIALS.len()) as u64
+        2 * (self.steps.len() * PARAMETERS.len()) as u64
     }
 
     fn search(
@@ -152,18 +153,18 @@ impl WindfallTraining {
         let mut cost = self.cost(&best, &rivals)?;
         let mut turns = Vec::new();
         for step in &self.steps {
-            for dial in DIALS {
-                let from = (dial.read)(&best);
-                for to in [from * step, from / step].map(|to| rounded(to, dial)) {
-                    if to == (dial.read)(&best) {
+            for parameter in PARAMETERS {
+                let from = (parameter.read)(&best);
+                for to in [from * step, from / step].map(|to| rounded(to, parameter)) {
+                    if to == (parameter.read)(&best) {
                         continue;
                     }
                     let mut tried = best;
-                    (dial.write)(&mut tried, to);
+                    (parameter.write)(&mut tried, to);
                     let cost_after = self.cost(&tried, &rivals)?;
                     let kept = cost_after < cost - WORTH_IT;
-                    let (dial, cost_before) = (dial.name, cost);
-                    let turn = Turn { dial, from, to, cost_before, cost_after, kept };
+                    let (parameter, cost_before) = (parameter.name, cost);
+                    let turn = Turn { parameter, from, to, cost_before, cost_after, kept };
                     progress(&turn);
                     turns.push(turn);
                     if kept {
@@ -199,9 +200,9 @@ impl WindfallTraining {
         self.trials().par_iter().with_max_len(1).map(best).collect()
     }
 
-    /// What these dials cost on the training calls.
+    /// What these parameters cost on the training calls.
     fn cost(&self, settings: &WindfallSizingSettings, rivals: &[f64]) -> Result<f64, RunError> {
-        let table = toml::Table::try_from(settings).expect("dials are plain numbers");
+        let table = toml::Table::try_from(settings).expect("parameters are plain numbers");
         let scenario = Scenario {
             policy_settings: BTreeMap::from([("windfall".to_owned(), table)]),
             ..self.scenario()
@@ -218,12 +219,12 @@ impl WindfallTraining {
 }
 
 /// Rounds to two significant digits, so that reports can print the value exactly, within its range.
-fn rounded(value: f64, dial: &Dial) -> f64 {
+fn rounded(value: f64, parameter: &Parameter) -> f64 {
     let unit = 10f64.powf(value.log10().floor() - 1.0);
     // Divided by a whole number where it can be, so that 0.0042 is the 0.0042 that is typed.
     let digits = (value / unit).round();
     let rounded = if unit < 1.0 { digits / (1.0 / unit).round() } else { digits * unit };
-    rounded.clamp(dial.low, dial.high)
+    rounded.clamp(parameter.low, parameter.high)
 }
 
 /// The test half as a scenario file, with the heuristics, `windfall` as it is and the trained one in `file`:

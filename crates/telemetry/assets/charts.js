@@ -162,7 +162,7 @@ function drawPoint(area, s, p, X, Y) {
   symbol(area, s.shape, x, y, 5.6, { fill, stroke: s.color, "stroke-width": 2 });
 }
 let clips = 0;
-// spec: {label, height, mini, names, across, x, y, lines, series, tell}; an axis is {label, log, zero, tight, range}.
+// spec: {label, height, mini, names, across, x, y, lines, series, describe}; an axis is {label, log, zero, tight, range}.
 function chart(host, spec) {
   const hidden = host.hiddenSeries || (host.hiddenSeries = new Set());
   const view = { zoom: null, cursor: null };
@@ -240,7 +240,7 @@ function listen({ svg, tip, spec, view, draw, X, Y, frame, area, near, shown, si
     view.cursor = found;
     tip.textContent = "";
     if (spec.across) {
-      el("b", "", tip, spec.tell(found.p));
+      el("b", "", tip, spec.describe(found.p));
       for (const s of shown) {
         const p = s.points.find(q => q.x === found.p.x);
         if (!p) continue;
@@ -254,7 +254,7 @@ function listen({ svg, tip, spec, view, draw, X, Y, frame, area, near, shown, si
       hair.setAttribute("visibility", "visible");
     } else {
       el("b", "", tip, found.s.name);
-      for (const line of spec.tell(found.p, found.s)) el("div", "", tip, line);
+      for (const line of spec.describe(found.p, found.s)) el("div", "", tip, line);
     }
     for (const [key, v] of [["cx", found.x], ["cy", found.y], ["stroke", found.s.color], ["visibility", "visible"]]) {
       ring.setAttribute(key, v);

@@ -36,7 +36,7 @@ function distribution(host, runs, tail, log) {
     label: "distribution of slowdowns", height: 380, series,
     x: { label: "slowdown" + (log ? " (log)" : ""), log },
     y: { label: tail ? "share of calls slower (log)" : "share of calls at most this slow", log: tail },
-    tell: p => [`slowdown ${short(p.x)}`, `${percent(p.share)} of calls at most`, `${percent(1 - p.share)} slower`],
+    describe: p => [`slowdown ${short(p.x)}`, `${percent(p.share)} of calls at most`, `${percent(1 - p.share)} slower`],
   });
 }
 const CORES = [
@@ -57,7 +57,7 @@ function overTime(host, run, columns, unit, more) {
   chart(host, {
     label: `${unit} over time, ${run.policy}`, height: unit === "cores" ? 320 : 220, across: true,
     x: { label: "time, minutes", tight: true }, y: { label: unit, zero: true, ...(more || {}).y },
-    series: lines(run, columns), tell: p => `minute ${short(p.x)}`, ...(more || {}).spec,
+    series: lines(run, columns), describe: p => `minute ${short(p.x)}`, ...(more || {}).spec,
   });
 }
 function functionTable(parent, run) {
@@ -150,7 +150,7 @@ function costAgainstLatency({ view, at }) {
         const point = { x: x.mean, x0: x.min, x1: x.max, y: y.mean, y0: y.min, y1: y.max };
         return { name: a.policy, mode: "points", ...styleOf(a.policy), points: [point] };
       }),
-      tell: p => [`${M[key].label} ${short(p.y)} [${short(p.y0)}..${short(p.y1)}]`, `${short(p.x)} core-s held`],
+      describe: p => [`${M[key].label} ${short(p.y)} [${short(p.y0)}..${short(p.y1)}]`, `${short(p.x)} core-s held`],
     });
   }
   const keys = ["slowdown_p99", "slowdown_p999", "bounded_slowdown_p99", "slowdown_p95", "slowdown_p50", "latency_p99_seconds"];
@@ -343,18 +343,18 @@ function picture() {
       name: "arrivals", color: "var(--p2)", fill: true,
       points: T.arrivals.map(([second, rate]) => ({ x: second / 60, y: rate })),
     }],
-    tell: p => [`${short(p.y)} per second`, `minute ${short(p.x)}`],
+    describe: p => [`${short(p.y)} per second`, `minute ${short(p.x)}`],
   });
   const two = el("div", "two", page);
   chart(el("div", "", section("Durations", null, two)), {
     label: "durations", x: { label: "seconds (log)", log: true }, y: { label: "share of calls", zero: true },
     series: [{ name: "durations", color: "var(--p4)", fill: true, step: true, points: points(T.durations) }],
-    tell: p => [`${short(p.x)} s`, `${percent(p.y)} of calls`],
+    describe: p => [`${short(p.x)} s`, `${percent(p.y)} of calls`],
   });
   chart(el("div", "", section("Popularity", null, two)), {
     label: "popularity", x: { label: "busiest functions, taken together (log)", log: true }, y: { label: "calls (log)", log: true },
     series: [{ name: "functions", color: "var(--p1)", points: points(T.popularity) }],
-    tell: p => [`rank ${short(p.x)}`, `${short(p.y)} calls`],
+    describe: p => [`rank ${short(p.x)}`, `${short(p.y)} calls`],
   });
   if (T.triggers.length) bars(el("div", "", section("What sets them off")), T.triggers.map(plainBar));
   if (D.command || D.settings) provenance();
@@ -370,7 +370,7 @@ function described(host, spec) {
   chart(el("div", "", host), {
     label: spec.title, x: axisOf(spec.x), y: axisOf(spec.y), names: spec.series.every(s => s.style === "points"),
     series: spec.series.map(s => ({ ...styleOf(s.name), name: s.name, points: s.points, ...LOOKS[s.style] })),
-    tell: p => [
+    describe: p => [
       ...(p.label ? [p.label] : []), `${spec.x.label}: ${short(p.x)}`, `${spec.y.label}: ${short(p.y)}`,
       ...(isNumber(p.y0) ? [`from ${short(p.y0)} to ${short(p.y1)}`] : []),
     ],

@@ -113,7 +113,7 @@ pub enum SeriesStyle {
     Reference,
     /// Points with error bars, named in the drawing.
     Points,
-    /// Points joined by a line, e.g. the settings of one policy along its dial.
+    /// Points joined by a line, e.g. the settings of one policy along its parameter.
     Frontier,
 }
 

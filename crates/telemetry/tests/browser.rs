@@ -190,7 +190,7 @@ fn document() -> Document {
     };
     let chart = |styles: &[SeriesStyle]| Chart {
         title: "a chart".to_owned(),
-        x: Axis::log("dial"),
+        x: Axis::log("parameter"),
         y: Axis::from_zero("reward"),
         series: styles.iter().copied().map(series).collect(),
     };

@@ -1,4 +1,4 @@
-//! `windfall frontier`: policies with one dial swept, and how far one lies from the envelope of the others.
+//! `windfall frontier`: policies with one parameter swept, and how far one lies from the envelope of the others.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,11 +9,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use windfall_registry::is_known;
 use windfall_scenario::Scenario;
-use windfall_studies::frontier::dials::Family;
 use windfall_studies::frontier::numbers::Numbers;
 use windfall_studies::frontier::pages::document;
+use windfall_studies::frontier::parameters::Family;
 use windfall_studies::frontier::ratios::{Ratio, ratios};
-use windfall_studies::frontier::tables::dial;
+use windfall_studies::frontier::tables::parameter;
 use windfall_studies::frontier::texts::{to_csv, to_markdown, to_text};
 use windfall_studies::frontier::worlds::World;
 use windfall_studies::frontier::{
@@ -27,7 +27,7 @@ use crate::commands::compare::all_threads;
 use crate::output::{command_line, directory, print, print_json, write_whole};
 use crate::progress;
 
-/// Sweep one dial of each policy and draw what it costs to wait less.
+/// Sweep one parameter of each policy and draw what it costs to wait less.
 ///
 /// Draws slow calls against memory and instances held, the lower envelope of the incumbents, and how far
 /// windfall-scaling lies from it, seed by seed. Without arguments: held-out functions and hours of Azure's
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     /// 5 for seeds 1 to 5, or a list 7,9 or a range 3-6
     #[arg(long, value_name = "SEEDS", value_parser = seeds, help_heading = "Runs")]
     seeds: Option<std::vec::Vec<u64>>,
-    /// One seed, and every other setting of each dial
+    /// One seed, and every other setting of each parameter
     #[arg(long, help_heading = "Runs")]
     quick: bool,
     /// Threads; the results do not depend on it
@@ -227,7 +227,7 @@ impl FrontierWatcher for Bar {
     }
 
     fn run_ends(&self, point: &FrontierPoint) {
-        self.0.set_message(format!("{} {}", point.policy, dial(point.dial)));
+        self.0.set_message(format!("{} {}", point.policy, parameter(point.parameter)));
         self.0.inc(1);
     }
 }

@@ -270,7 +270,7 @@ impl Policy for Sizes {
     }
 }
 
-/// Plays `faults`, one per tick of two seconds, and tells what was in force after each tick, in millicores.
+/// Plays `faults`, one per tick of two seconds, and returns what was in force after each tick, in millicores.
 fn in_force(sizes: &[f64], faults: &[Option<Fault>]) -> Vec<u32> {
     let mut platform = ScriptedPlatform::new(1);
     let mut control = ControlLoop::new(Box::new(Sizes(sizes.to_vec())), SafeguardChain::default());

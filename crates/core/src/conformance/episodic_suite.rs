@@ -10,7 +10,7 @@ use crate::time::{Duration, Timestamp};
 const TICKS: u64 = 6;
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Everything in [`platform_suite`]; and never goes back in time, tells about no other moment than its own, does the
+/// Everything in [`platform_suite`]; and never goes back in time, reports on no other moment than its own, does the
 /// same for the same seed, and nothing for an empty plan.
 pub fn episodic_suite(make: &dyn Fn() -> Box<dyn Episodic>) {
     platform_suite(make, &|platform| {

@@ -201,13 +201,13 @@ pub(super) async fn decisions(
             && query.until.is_none_or(|until| entry.at <= until)
     };
     let name = |id: u32| live.functions.get(id as usize).map(|one| one.profile.name.as_str());
-    let told = |entry: &TapeEntry| {
+    let shown = |entry: &TapeEntry| {
         let mut value = serde_json::to_value(entry).unwrap_or_default();
         value["name"] = entry.function.and_then(name).into();
         value
     };
     let entries: Vec<Value> =
-        live.tape.entries().rev().filter(matches).take(limit).map(told).collect();
+        live.tape.entries().rev().filter(matches).take(limit).map(shown).collect();
     Ok(Json(json!({ "last": live.tape.last(), "now": live.now.as_secs_f64(), "entries": entries })))
 }
 
@@ -285,7 +285,7 @@ pub(super) async fn recommendations(State(state): Api) -> Json<Value> {
 }
 
 pub(super) async fn policies() -> Json<Value> {
-    let told = REGISTRY.iter().map(|entry| {
+    let policies = REGISTRY.iter().map(|entry| {
         json!({
             "name": entry.name,
             "summary": entry.summary,
@@ -293,7 +293,7 @@ pub(super) async fn policies() -> Json<Value> {
             "sizes_calls": entry.sizes_calls,
         })
     });
-    Json(json!({ "policies": told.collect::<Vec<_>>() }))
+    Json(json!({ "policies": policies.collect::<Vec<_>>() }))
 }
 
 pub(super) async fn learning(State(state): Api) -> Json<Value> {

@@ -142,8 +142,8 @@ fn everything_can_be_read_and_every_order_has_its_effect() {
     let (_, decisions) = site.get("/api/v1/decisions?kind=order");
     assert!(decisions["entries"].as_array().unwrap().len() >= 4, "{decisions}");
     let id = decisions["entries"][0]["id"].as_u64().unwrap();
-    let (_, told) = site.get(&format!("/api/v1/decisions/{id}"));
-    assert!(told["explanation"].as_str().unwrap().contains("kill switch on"), "{told}");
+    let (_, answer) = site.get(&format!("/api/v1/decisions/{id}"));
+    assert!(answer["explanation"].as_str().unwrap().contains("kill switch on"), "{answer}");
     let invoke = format!("/api/v1/functions/{name}/invoke");
     let (code, ran) =
         site.send("POST", &invoke, &bearer, r#"{"size": {"cores": 0.1, "mib": 4096}}"#);

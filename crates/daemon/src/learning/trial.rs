@@ -73,16 +73,16 @@ impl Trial {
         let under = counted.since(self.counted);
         let allowed = self.before.late_share() + WORSE;
         let chance = (allowed * (1.0 - allowed).max(0.0) / under.judged.max(1) as f64).sqrt();
-        let told = format!(
+        let reason = format!(
             "{:.1} % of {} calls late, {:.1} % before",
             under.late_share() * 100.0,
             under.judged,
             self.before.late_share() * 100.0
         );
         if under.judged >= ENOUGH && under.late_share() > allowed + CLEARLY * chance {
-            return Some(TrialEnd::RolledBack(format!("service degraded: {told}")));
+            return Some(TrialEnd::RolledBack(format!("service degraded: {reason}")));
         }
-        (now >= self.until()).then_some(TrialEnd::Kept(told))
+        (now >= self.until()).then_some(TrialEnd::Kept(reason))
     }
 }
 

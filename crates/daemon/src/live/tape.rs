@@ -218,18 +218,18 @@ fn done(call: &CallRecord) -> String {
 
 /// Equal amendments in a row become one with a count: a rule that holds a call back at forty looks is one line.
 fn amendments(all: &[Amendment]) -> Vec<TapeAmendment> {
-    let mut told: Vec<TapeAmendment> = Vec::new();
+    let mut amendments: Vec<TapeAmendment> = Vec::new();
     for one in all {
         let resource = one.resource.to_string();
         let same = |earlier: &&mut TapeAmendment| {
             earlier.rule == one.rule && earlier.resource == resource && earlier.reason == one.reason
         };
-        if let Some(earlier) = told.iter_mut().find(same) {
+        if let Some(earlier) = amendments.iter_mut().find(same) {
             earlier.times += 1;
             (earlier.proposed, earlier.allowed) = (one.proposed, one.allowed);
             continue;
         }
-        told.push(TapeAmendment {
+        amendments.push(TapeAmendment {
             rule: one.rule.to_string(),
             resource,
             proposed: one.proposed,
@@ -238,7 +238,7 @@ fn amendments(all: &[Amendment]) -> Vec<TapeAmendment> {
             times: 1,
         });
     }
-    told
+    amendments
 }
 
 fn seen_at_tick(tick: &TickRecord, function: FunctionId) -> String {
@@ -255,21 +255,21 @@ fn seen_at_tick(tick: &TickRecord, function: FunctionId) -> String {
 }
 
 fn settings(target: &windfall_core::PlannedTarget) -> String {
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     if let Some(cpu) = target.cpu.value() {
-        told.push(format!("{:.2} cores", cpu.cores()));
+        parts.push(format!("{:.2} cores", cpu.cores()));
     }
     if let Some(memory) = target.memory.value() {
-        told.push(format!("{:.0} MiB", memory.mib()));
+        parts.push(format!("{:.0} MiB", memory.mib()));
     }
     if let Some(count) = target.instances.value() {
-        told.push(format!("{} instances", count.get()));
+        parts.push(format!("{} instances", count.get()));
     }
     if let Some(limit) = target.concurrency.value() {
-        told.push(format!("{} calls per instance", limit.get()));
+        parts.push(format!("{} calls per instance", limit.get()));
     }
     if let Some(keep) = target.keep_alive.value() {
-        told.push(format!("idle instances stay {:.0} s", keep.as_secs_f64()));
+        parts.push(format!("idle instances stay {:.0} s", keep.as_secs_f64()));
     }
-    if told.is_empty() { "kept".to_owned() } else { told.join(", ") }
+    if parts.is_empty() { "kept".to_owned() } else { parts.join(", ") }
 }

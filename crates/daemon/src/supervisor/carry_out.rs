@@ -18,11 +18,11 @@ impl Supervisor {
     ) -> Result<String, String> {
         let (what, function) = self.describe(command);
         let done = self.act_on(now, command);
-        let told = match &done {
+        let outcome = match &done {
             Ok(done) => done.clone(),
             Err(problem) => format!("refused: {problem}"),
         };
-        self.records.audit(by, &what, &told);
+        self.records.audit(by, &what, &outcome);
         self.with_live(|live| {
             live.tape.push(TapeEntry {
                 id: 0,
@@ -33,7 +33,7 @@ impl Supervisor {
                 seen: format!("order of {by}"),
                 decided: what,
                 amended: Vec::new(),
-                done: told,
+                done: outcome,
                 outcome: String::new(),
                 trip: false,
             });

@@ -87,12 +87,12 @@ impl Supervisor {
         self.settings.shadow.clone_from(&shadow);
         let in_charge = self.in_charge.clone();
         self.install(&in_charge).map_err(|error| error.to_string())?;
-        let told = match &shadow {
+        let outcome = match &shadow {
             Some(name) => format!("{name} is asked beside the policy in charge"),
             None => "no shadow is asked".to_owned(),
         };
         self.with_live(|live| live.shadow = shadow);
-        Ok(told)
+        Ok(outcome)
     }
 
     fn begin_trial(&mut self, now: Timestamp, before: Named) {

@@ -3,7 +3,7 @@
 use super::function_model::{Levels, TOP};
 use super::simulator::{Choice, Seen, Sizer};
 
-/// The user's size for ever.
+/// Always the user's size.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fixed;
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A correction of instances lasts for a tick, one of size until it is taken back. The rule knows nothing of sizes,
-//! so these are the learner's own: of 192 MiB that a user reserves for a peak of 105 the rule holds all for ever, one step
+//! so these are the learner's own: of 192 MiB that a user reserves for a peak of 105 the rule always holds all, one step
 //! less is worth 0.15 x (0.82 - 0.55) = 0.04 per tick, 8 per episode.
 
 use windfall_core::Decision;

@@ -43,7 +43,7 @@ pub struct GatewaySettings {
     pub scratch: Mebibytes,
     /// The longest result, bytes.
     pub longest_result: usize,
-    /// What functions are told to call back: host and port of the API.
+    /// The address that functions receive for calling back: host and port of the API.
     pub api_host: String,
     /// How long an idle instance stays unless a policy decides.
     pub keep_alive: windfall_core::Duration,

@@ -37,7 +37,7 @@ fn start(program: &str, calls: usize) -> ((Duration, Duration), Vec<Duration>) {
     let address = listener.local_addr().expect("it is bound");
     let began = Instant::now();
     // The shell that moves the listener to descriptor 3 would cost more than the server: the server takes it from
-    // there only if it is told to, so it gets a port instead and the listener is closed just before.
+    // there only if it is asked to, so it gets a port instead and the listener is closed just before.
     drop(listener);
     let mut process = Command::new(program)
         .arg(windfall_functions::FUNCTION_ARGUMENT)

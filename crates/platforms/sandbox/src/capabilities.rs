@@ -30,7 +30,7 @@ pub enum CapabilityName {
     MemoryUsage,
     /// Reset of the memory peak.
     MemoryPeakReset,
-    /// Exceeding the memory limit told apart from a crash.
+    /// Exceeding the memory limit distinguished from a crash.
     OomEvents,
     /// Limit of processes and threads.
     PidsLimit,

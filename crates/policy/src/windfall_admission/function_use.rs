@@ -1,6 +1,6 @@
 //! How much of its reservation a function uses, and how unevenly.
 //!
-//! A finished call tells its mean and its peak. Between the two nothing was seen, so it is taken to have worked at its
+//! A finished call has a mean and a peak. Between the two nothing was seen, so it is taken to have worked at its
 //! peak or not at all: the integral of `u^2` is then mean x peak x run time. A call of 2 s with a mean of 1 core and a
 //! peak of 2 adds 2 core-seconds to the first sum and 4 to the second.
 

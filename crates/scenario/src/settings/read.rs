@@ -23,7 +23,7 @@ fn sizes_calls(scenario: &Scenario) -> bool {
     platform.concurrency == 1 && platform.scale_out == ScaleOut::PerCall
 }
 
-/// Reads a scenario, or tells everything that is wrong with it.
+/// Reads a scenario, or returns everything that is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Scenario, Vec<Problem>> {
     let mut problems = Problems::default();
     let document = match DeTable::parse(text) {
@@ -338,7 +338,7 @@ fn policies(top: &mut Table<'_, '_>, text: &str, scenario: &mut Scenario, proble
     }
 }
 
-/// What single values cannot tell: names, and knobs that contradict each other.
+/// What no single value shows: names, and knobs that contradict each other.
 pub(super) fn check(scenario: &Scenario, problems: &mut Problems) {
     let known = |name: &String| is_checkpoint(name) || is_known(name);
     let asked = || scenario.policies.iter().chain(&scenario.shadow);

@@ -84,7 +84,7 @@ pub(crate) type OnLook = Box<dyn FnMut(&RunningCall) -> (Allocation, Option<Dura
 pub(crate) struct Scripted {
     /// The grant at dispatch; the reservation if nothing is said.
     pub(crate) grant: Option<Allocation>,
-    /// The most CPU that calls may use, where the platform tells that from the grant.
+    /// The most CPU that calls may use, where the platform distinguishes it from the grant.
     pub(crate) ceiling: CpuCeiling,
     /// When to look first.
     pub(crate) look_after: Option<Duration>,

@@ -19,7 +19,7 @@ fn two_nodes(placement: Placement) -> Settings {
 }
 
 /// Function 0 is called at the beginning and again after function 1 took 3 of the 4 cores of the node on which its
-/// instance rests.
+/// instance is idle.
 fn passed_over(reserved: u32) -> Script {
     let arrivals = vec![
         at(0.0, 0, work(1.0, 8.0)),
@@ -80,7 +80,7 @@ fn an_instance_that_no_call_can_reach_is_told_as_one_more_that_was_needed() {
     let steps = |view: &FunctionView| -> Vec<(u32, u32)> {
         view.presence.iter().map(|step| (step.calls, step.passed_over)).collect()
     };
-    // 1 core is left beside function 1 and 2 are needed: one instance rests there, a second one starts elsewhere.
+    // 1 core is left beside function 1 and 2 are needed: one instance is idle there, a second one starts elsewhere.
     assert_eq!(steps(&run.at(11)), [(1, 0), (0, 0)]);
     let view = run.at(12);
     assert_eq!((view.ready.get(), view.starting.get()), (1, 1));

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use windfall_core::{Duration, FunctionProfile, Seed, Timestamp, Workload};
 use windfall_policy::{GapStakes, GapTrial, LevelGap};
 
-/// What the history of a level tells: three gaps, how many of them there are, median, least and spread, number of gaps,
+/// Features from the history of a level: three gaps, how many of them there are, median, least and spread, number of gaps,
 /// regular or not, and the level.
 pub(crate) const HISTORY: usize = 11;
 const TRIGGERS: usize = 7;
-/// What its surroundings tell: the trigger, the last call of a sibling, and the minute of the hour.
+/// Features from its surroundings: the trigger, the last call of a sibling, and the minute of the hour.
 const CONTEXT: usize = TRIGGERS + 4;
 /// Numbers that a network is given.
 pub(crate) const INPUTS: usize = HISTORY + CONTEXT;
@@ -23,7 +23,7 @@ const MOST_OF_LEVEL: f32 = 50.0;
 #[derive(Clone, Debug)]
 pub(crate) struct KnownGap {
     pub(crate) gap: LevelGap,
-    /// First what its history tells, then its surroundings.
+    /// First those of its history, then those of its surroundings.
     pub(crate) inputs: [f32; INPUTS],
     /// How much it counts in training.
     pub(crate) weight: f32,
@@ -45,7 +45,7 @@ impl FunctionGaps {
         usize::from(Seed::new(1).stream(&self.application).get().is_multiple_of(2))
     }
 
-    /// Whether its application belongs to the fifth of a half that tells when to stop training.
+    /// Whether its application belongs to the fifth of a half that decides when to stop training.
     pub(crate) fn is_for_stopping(&self) -> bool {
         Seed::new(2).stream(&self.application).get().is_multiple_of(5)
     }

@@ -1,4 +1,4 @@
-//! A small network that tells how long a gap will be: 33 classes of lengths, equally wide on a log scale.
+//! A small network that predicts how long a gap will be: 33 classes of lengths, equally wide on a log scale.
 //!
 //! ```text
 //!   22 inputs ─► 32 tanh ─► 33 sums ─► softmax ─► p(class)

@@ -14,7 +14,7 @@ const CLASS_ENDS: [Duration; CLASSES - 1] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
 /// A run with this many times the slow calls that are allowed in all is given up: it is far beyond what is held.
 const HOPELESS: f64 = 5.0;
-/// A wait of this many times what is allowed cannot be told from a longer one.
+/// A wait of this many times what is allowed cannot be distinguished from a longer one.
 const LONGEST: f64 = 1e6;
 
 /// What happened to one function's calls.

@@ -12,7 +12,7 @@ use windfall_core::statistics::geometric_mean;
 
 use super::FrontierPoint;
 use super::ratios::least;
-use super::tables::dial;
+use super::tables::parameter;
 
 const TOGETHER: &str = "windfall+windfall-scaling";
 const SIZING_ALONE: (&str, f64) = ("windfall+keep-alive", 600.0);
@@ -34,7 +34,7 @@ pub struct OverAlone {
     pub price: f64,
     /// What it is compared with: `sizing alone`, `scaling alone` or `best incumbents`.
     pub what: &'static str,
-    /// The pair and its dial.
+    /// The pair and its parameter.
     pub over: String,
     /// p99 slowdown.
     pub slowdown_p99: PairedRatio,
@@ -65,8 +65,8 @@ impl OverAlone {
 pub fn over_alone(points: &[FrontierPoint]) -> Vec<OverAlone> {
     let mut prices: Vec<f64> = Vec::new();
     for point in points.iter().filter(|point| point.policy == TOGETHER) {
-        if !prices.contains(&point.dial) {
-            prices.push(point.dial);
+        if !prices.contains(&point.parameter) {
+            prices.push(point.parameter);
         }
     }
     let incumbents = best_incumbents(points);
@@ -82,7 +82,7 @@ pub fn over_alone(points: &[FrontierPoint]) -> Vec<OverAlone> {
         .collect()
 }
 
-/// The incumbents' pair and dial with the fewest slow calls over all seeds.
+/// The incumbents' pair and parameter with the fewest slow calls over all seeds.
 fn best_incumbents(points: &[FrontierPoint]) -> Option<(&str, f64)> {
     let slow = |pair: (&str, f64)| -> f64 {
         points.iter().filter(|point| is(point, pair)).map(|point| point.slow_share).sum()
@@ -90,12 +90,12 @@ fn best_incumbents(points: &[FrontierPoint]) -> Option<(&str, f64)> {
     points
         .iter()
         .filter(|point| point.is_incumbent)
-        .map(|point| (point.policy.as_str(), point.dial))
+        .map(|point| (point.policy.as_str(), point.parameter))
         .min_by(|&a, &b| slow(a).total_cmp(&slow(b)))
 }
 
-fn is(point: &FrontierPoint, (policy, dial): (&str, f64)) -> bool {
-    point.policy == policy && point.dial == dial
+fn is(point: &FrontierPoint, (policy, parameter): (&str, f64)) -> bool {
+    point.policy == policy && point.parameter == parameter
 }
 
 /// Nothing if the other was not swept on the same seeds.
@@ -121,7 +121,7 @@ fn compared(
     Some(OverAlone {
         price,
         what,
-        over: format!("{} at {}", pair.0, dial(pair.1)),
+        over: format!("{} at {}", pair.0, parameter(pair.1)),
         slowdown_p99: ratio(|point| point.slowdown_p99),
         slow_share: ratio(|point| point.slow_share),
         slow_share_per_function: ratio(|point| point.slow_share_per_function),
@@ -135,9 +135,9 @@ mod tests {
     use super::super::ratios::tests::point;
     use super::*;
 
-    fn at(policy: &str, dial: f64, seed: u64, slow_share: f64) -> FrontierPoint {
+    fn at(policy: &str, parameter: f64, seed: u64, slow_share: f64) -> FrontierPoint {
         let is_incumbent = policy.starts_with("libra");
-        FrontierPoint { dial, is_incumbent, ..point(policy, seed, 100.0, slow_share) }
+        FrontierPoint { parameter, is_incumbent, ..point(policy, seed, 100.0, slow_share) }
     }
 
     #[test]

@@ -14,7 +14,7 @@ const DRAWS: usize = 400;
 
 /// 2.5 and 97.5 % of the ratio of memory at equal slow share, on the first seed of `policy` at `price`.
 pub fn interval(points: &[FrontierPoint], policy: &str, price: f64) -> Option<Interval> {
-    let ours = points.iter().find(|point| point.policy == policy && point.dial == price)?;
+    let ours = points.iter().find(|point| point.policy == policy && point.parameter == price)?;
     let rivals: Vec<&FrontierPoint> =
         points.iter().filter(|other| other.is_incumbent && other.seed == ours.seed).collect();
     let count = ours.functions.len();

@@ -8,7 +8,7 @@ use windfall_telemetry::report::ReportContext;
 use super::alone::over_alone;
 use super::envelope::{Envelope, Trade};
 use super::ratios::Ratio;
-use super::tables::{Setting, alone_of, dial, ratios_of, settings, settings_of};
+use super::tables::{Setting, alone_of, parameter, ratios_of, settings, settings_of};
 use super::texts::story;
 use super::trades::TradeChart;
 use super::{FrontierResult, Interval, Question};
@@ -64,7 +64,7 @@ fn curves(question: Question, result: &FrontierResult) -> Section {
     let charts = question.charts().iter().map(|trade| chart(trade, &settings));
     Section::new(
         "Curves",
-        "Each curve is one policy with its dial swept; a point is the mean over seeds, its bar the range. \
+        "Each curve is one policy with its parameter swept; a point is the mean over seeds, its bar the range. \
          Further down and to the left is better. The dashed line is the lower envelope of the incumbents' \
          means: what the best of them does for the same price.",
     )
@@ -77,7 +77,7 @@ fn chart(trade: &TradeChart, settings: &[Setting<'_>]) -> Chart {
         let Interval { low, high } = setting.range(trade.bad);
         let point = Point::new(setting.mean(trade.paid), setting.mean(trade.bad))
             .with_spread(low, high)
-            .with_label(dial(setting.dial));
+            .with_label(parameter(setting.parameter));
         match series.iter_mut().find(|series| series.name == setting.policy) {
             Some(series) => series.points.push(point),
             None => series.push(Series {

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use windfall_core::statistics;
 
-use super::dials::is_on_first_grid;
 use super::envelope::{Envelope, Trade};
+use super::parameters::is_on_first_grid;
 use super::{FrontierPoint, Interval, Question};
 
 /// One setting of a family against the incumbents' envelope, over all seeds.
@@ -13,7 +13,7 @@ use super::{FrontierPoint, Interval, Question};
 pub struct Ratio {
     /// The family.
     pub policy: String,
-    /// Where its dial stood.
+    /// Where its parameter stood.
     pub price: f64,
     /// Its MiB-seconds over the envelope's at the same slow share: geometric mean over the seeds on which
     /// the envelope gets there, nothing if it never does.
@@ -91,7 +91,7 @@ pub(super) fn least(point: &FrontierPoint) -> f64 {
 pub fn ratios(question: Question, points: &[FrontierPoint]) -> Vec<Ratio> {
     let mut settings: Vec<(&str, f64)> = Vec::new();
     for point in points.iter().filter(|point| !point.is_incumbent) {
-        let setting = (point.policy.as_str(), point.dial);
+        let setting = (point.policy.as_str(), point.parameter);
         if !settings.contains(&setting) {
             settings.push(setting);
         }
@@ -101,13 +101,13 @@ pub fn ratios(question: Question, points: &[FrontierPoint]) -> Vec<Ratio> {
 
 fn ratio(question: Question, points: &[FrontierPoint], (policy, price): (&str, f64)) -> Ratio {
     let ours: Vec<&FrontierPoint> =
-        points.iter().filter(|point| point.policy == policy && point.dial == price).collect();
+        points.iter().filter(|point| point.policy == policy && point.parameter == price).collect();
     let incumbents: Vec<&FrontierPoint> =
         points.iter().filter(|point| point.is_incumbent).collect();
     let first: Vec<&FrontierPoint> = incumbents
         .iter()
         .copied()
-        .filter(|point| is_on_first_grid(&point.policy, point.dial))
+        .filter(|point| is_on_first_grid(&point.policy, point.parameter))
         .collect();
     let hybrid: Vec<&FrontierPoint> =
         points.iter().filter(|point| point.policy.starts_with(HYBRID)).collect();
@@ -145,7 +145,7 @@ fn ratio(question: Question, points: &[FrontierPoint], (policy, price): (&str, f
 fn changes_over(ours: &[&FrontierPoint], hybrid: &[&FrontierPoint]) -> Option<f64> {
     let over = |point: &&FrontierPoint| {
         let same = |other: &&&FrontierPoint| {
-            other.policy == HYBRID && other.dial == HYBRID_RANGE && other.seed == point.seed
+            other.policy == HYBRID && other.parameter == HYBRID_RANGE && other.seed == point.seed
         };
         let theirs = hybrid.iter().find(same)?.changes_per_hour;
         (theirs > 0.0 && point.changes_per_hour > 0.0).then(|| point.changes_per_hour / theirs)
@@ -169,7 +169,7 @@ pub(super) mod tests {
     ) -> FrontierPoint {
         FrontierPoint {
             policy: policy.to_owned(),
-            dial: mib_seconds,
+            parameter: mib_seconds,
             seed,
             is_incumbent: policy != "ours",
             calls: 1_000_000,
@@ -224,7 +224,7 @@ pub(super) mod tests {
     #[test]
     fn rare_functions_and_churn_are_held_against_the_hybrid_histogram() {
         let at_an_hour = FrontierPoint {
-            dial: 60.0,
+            parameter: 60.0,
             changes_per_hour: 100.0,
             ..point("hybrid-histogram", 1, 200.0, 0.02)
         };

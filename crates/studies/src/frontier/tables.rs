@@ -1,4 +1,4 @@
-//! What a frontier tells in tables: every setting, ours against the envelope, and both together over each alone.
+//! The tables of a frontier: every setting, ours against the envelope, and both together over each alone.
 
 use windfall_core::statistics;
 use windfall_telemetry::document::{Cell, Table};
@@ -11,7 +11,7 @@ use super::{FrontierPoint, FrontierResult, Interval, Question};
 /// One setting, averaged over the seeds.
 pub(super) struct Setting<'a> {
     pub(super) policy: &'a str,
-    pub(super) dial: f64,
+    pub(super) parameter: f64,
     points: Vec<&'a FrontierPoint>,
 }
 
@@ -39,12 +39,12 @@ pub(super) fn settings(result: &FrontierResult) -> Vec<Setting<'_>> {
     for point in &result.points {
         let known = settings
             .iter_mut()
-            .find(|setting| setting.policy == point.policy && setting.dial == point.dial);
+            .find(|setting| setting.policy == point.policy && setting.parameter == point.parameter);
         match known {
             Some(setting) => setting.points.push(point),
             None => settings.push(Setting {
                 policy: &point.policy,
-                dial: point.dial,
+                parameter: point.parameter,
                 points: vec![point],
             }),
         }
@@ -52,8 +52,8 @@ pub(super) fn settings(result: &FrontierResult) -> Vec<Setting<'_>> {
     settings
 }
 
-/// A dial as it is typed: prices in powers of ten.
-pub fn dial(value: f64) -> String {
+/// A parameter as it is typed: prices in powers of ten.
+pub fn parameter(value: f64) -> String {
     let is_small = value != 0.0 && value.abs() < 0.01;
     if is_small { format!("{value:e}") } else { value.to_string() }
 }
@@ -79,7 +79,7 @@ pub(super) fn ratios_of(question: Question, ratios: &[Ratio]) -> Table {
         {
             cells[0].small = format!("functions {low:.2} to {high:.2}");
         }
-        let name = format!("{} at {}", ratio.policy, dial(ratio.price));
+        let name = format!("{} at {}", ratio.policy, parameter(ratio.price));
         let won = format!("{} of {}", ratio.seeds_won, ratio.seeds);
         table.rows.push([name.into()].into_iter().chain(cells).chain([won.into()]).collect());
     }
@@ -98,7 +98,7 @@ pub(super) fn alone_of(rows: &[OverAlone]) -> Table {
                 ..Cell::from(format!("{:.3}", ratio.mean))
             }
         });
-        let names = [dial(row.price).into(), row.what.into(), row.over.as_str().into()];
+        let names = [parameter(row.price).into(), row.what.into(), row.over.as_str().into()];
         table.rows.push(names.into_iter().chain(cells).collect());
     }
     table
@@ -108,7 +108,7 @@ pub(super) fn settings_of(question: Question, result: &FrontierResult) -> Table 
     let columns = question.setting_columns();
     let mut table = Table::new(["setting"].into_iter().chain(columns.iter().map(|c| c.head)));
     for setting in settings(result) {
-        let name = format!("{} at {}", setting.policy, dial(setting.dial));
+        let name = format!("{} at {}", setting.policy, parameter(setting.parameter));
         let cells = columns.iter().map(|column| {
             let (value, decimals) = ((column.of)(&setting, result), column.decimals);
             Cell::from(format!("{value:.decimals$}"))
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn prices_are_told_as_they_are_typed() {
-        let printed = [3e-6, 1e-4, 0.001, 0.3, 600.0, 0.0].map(dial);
+        let printed = [3e-6, 1e-4, 0.001, 0.3, 600.0, 0.0].map(parameter);
         assert_eq!(printed, ["3e-6", "1e-4", "1e-3", "0.3", "600", "0"]);
     }
 

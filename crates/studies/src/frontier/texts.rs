@@ -6,7 +6,7 @@ use windfall_telemetry::document::Table;
 
 use super::alone::over_alone;
 use super::ratios::Ratio;
-use super::tables::{alone_of, dial, ratios_of, settings_of};
+use super::tables::{alone_of, parameter, ratios_of, settings_of};
 use super::{FrontierPoint, FrontierResult, Question};
 
 /// The heading of each table, and the table; without rows there is none.
@@ -46,15 +46,19 @@ pub fn to_csv(points: &[FrontierPoint]) -> String {
                     bounded_slowdown_p99,core_seconds,mib_seconds,instance_seconds,changes_per_hour\n"
         .to_owned();
     for point in points {
-        let FrontierPoint { policy, dial: value, seed, calls, .. } = point;
+        let FrontierPoint { policy, parameter: value, seed, calls, .. } = point;
         let shares = [point.slow_share, point.slow_share_per_function];
         let tails = [point.slowdown_p99, point.bounded_slowdown_p99];
         let held = [point.core_seconds, point.mib_seconds, point.instance_seconds];
         let numbers = shares.into_iter().chain(tails).chain(held).chain([point.changes_per_hour]);
         let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
         // Names of families hold commas: `hybrid-histogram, further 600 s`.
-        let _ =
-            writeln!(text, "\"{policy}\",{},{seed},{calls},{}", dial(*value), numbers.join(","));
+        let _ = writeln!(
+            text,
+            "\"{policy}\",{},{seed},{calls},{}",
+            parameter(*value),
+            numbers.join(",")
+        );
     }
     text
 }
@@ -108,8 +112,11 @@ pub(super) fn story(question: Question, ratios: &[Ratio]) -> String {
     let of = question.ratio_columns()[0].of;
     let own: Vec<&Ratio> = ratios.iter().filter(|ratio| ratio.policy == first.policy).collect();
     let known: Vec<f64> = own.iter().filter_map(|ratio| of(ratio)).collect();
-    let beyond: Vec<String> =
-        own.iter().filter(|ratio| of(ratio).is_none()).map(|ratio| dial(ratio.price)).collect();
+    let beyond: Vec<String> = own
+        .iter()
+        .filter(|ratio| of(ratio).is_none())
+        .map(|ratio| parameter(ratio.price))
+        .collect();
     if known.is_empty() {
         return format!("{} has a lower {good} than the incumbents ever get.", first.policy);
     }

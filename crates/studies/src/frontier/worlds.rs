@@ -61,8 +61,8 @@ impl World {
         Self::ALL.into_iter().find(|world| world.name().0 == name)
     }
 
-    /// What bursty means here. Azure tells counts per minute, and calls of a minute come in clusters. Huawei
-    /// tells counts of five minutes of functions that are busy all the time: there the rate wanders and
+    /// What bursty means here. Azure records counts per minute, and calls of a minute come in clusters. Huawei
+    /// records counts of five minutes of functions that are busy all the time: there the rate wanders and
     /// spikes.
     pub fn bursts(self) -> Placement {
         match self {

@@ -21,25 +21,31 @@ pub struct Idea {
 /// Every idea; `windfall` itself first.
 pub const IDEAS: &[Idea] = &[
     Idea { name: "windfall", switch: |_| () },
-    Idea { name: "- live trimming", switch: |dials| dials.trims_cpu = false },
-    Idea { name: "- early looks", switch: |dials| dials.slack.soonest_look_millis = 1000.0 },
-    Idea { name: "- growing looks", switch: |dials| dials.look_growth = 1e9 },
+    Idea { name: "- live trimming", switch: |parameters| parameters.trims_cpu = false },
+    Idea {
+        name: "- early looks",
+        switch: |parameters| parameters.slack.soonest_look_millis = 1000.0,
+    },
+    Idea { name: "- growing looks", switch: |parameters| parameters.look_growth = 1e9 },
     Idea {
         name: "- slack of the shortest run",
-        switch: |dials| dials.slack.expects_shortest_run = false,
+        switch: |parameters| parameters.slack.expects_shortest_run = false,
     },
-    Idea { name: "- calibrated margins", switch: |dials| dials.calibrates = false },
-    Idea { name: "- input", switch: |dials| dials.uses_input = false },
-    Idea { name: "- pooled experience", switch: |dials| dials.pools_experience = false },
-    Idea { name: "- price of a queue", switch: |dials| dials.slack.beta_queued = dials.slack.beta },
+    Idea { name: "- calibrated margins", switch: |parameters| parameters.calibrates = false },
+    Idea { name: "- input", switch: |parameters| parameters.uses_input = false },
+    Idea { name: "- pooled experience", switch: |parameters| parameters.pools_experience = false },
+    Idea {
+        name: "- price of a queue",
+        switch: |parameters| parameters.slack.beta_queued = parameters.slack.beta,
+    },
     Idea {
         name: "- more slack for the longest calls",
-        switch: |dials| dials.slack.beta_long = dials.slack.beta,
+        switch: |parameters| parameters.slack.beta_long = parameters.slack.beta,
     },
-    Idea { name: "- room for the way back", switch: |dials| dials.slack.reserve = 0.0 },
-    Idea { name: "- loans", switch: |dials| dials.lends = false },
-    Idea { name: "+ surge ratios", switch: |dials| dials.slack.expects_surges = true },
-    Idea { name: "+ memory trimming", switch: |dials| dials.trims_memory = true },
+    Idea { name: "- room for the way back", switch: |parameters| parameters.slack.reserve = 0.0 },
+    Idea { name: "- loans", switch: |parameters| parameters.lends = false },
+    Idea { name: "+ surge ratios", switch: |parameters| parameters.slack.expects_surges = true },
+    Idea { name: "+ memory trimming", switch: |parameters| parameters.trims_memory = true },
 ];
 
 /// Loads at which ideas are judged: one at which few wait, one at which many do.
@@ -65,7 +71,7 @@ impl HonestSizing {
         for idea in IDEAS {
             let mut settings = WindfallSizingSettings::default();
             (idea.switch)(&mut settings);
-            let table = toml::Table::try_from(settings).expect("dials are plain numbers");
+            let table = toml::Table::try_from(settings).expect("parameters are plain numbers");
             let mut scenario = part.scenario(vec!["windfall".into()]);
             scenario.policy_settings = BTreeMap::from([("windfall".to_owned(), table)]);
             let played = Sweep { scenario: &scenario, threads: self.threads }.play(watcher)?;

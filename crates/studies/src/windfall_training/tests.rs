@@ -20,13 +20,17 @@ fn the_search_is_the_same_every_time_and_never_makes_it_worse() {
     assert_eq!(first.checkpoint.to_bytes().unwrap(), second.checkpoint.to_bytes().unwrap());
     let kept = first.turns.iter().filter(|turn| turn.kept);
     assert!(kept.clone().all(|turn| turn.cost_after < turn.cost_before));
-    assert!(first.turns.len() >= DIALS.len());
+    assert!(first.turns.len() >= PARAMETERS.len());
 }
 
 #[test]
 fn a_search_from_scratch_begins_within_the_ranges() {
-    let start = dials::scratch();
-    assert!(DIALS.iter().all(|dial| (dial.low..=dial.high).contains(&(dial.read)(&start))));
+    let start = parameters::scratch();
+    assert!(
+        PARAMETERS
+            .iter()
+            .all(|parameter| (parameter.low..=parameter.high).contains(&(parameter.read)(&start)))
+    );
 }
 
 #[test]
@@ -47,30 +51,30 @@ fn a_p99_above_the_heuristics_is_dear_up_to_a_hundredth() {
 }
 
 #[test]
-fn dials_have_two_digits_and_stay_within_their_range() {
-    let beta = &DIALS[0];
+fn parameters_have_two_digits_and_stay_within_their_range() {
+    let beta = &PARAMETERS[0];
     assert_eq!(rounded(0.004_166, beta), 0.0042);
     assert_eq!(rounded(0.05, beta), beta.high);
-    let seconds = &DIALS[4];
+    let seconds = &PARAMETERS[4];
     assert_eq!((rounded(13.37, seconds), rounded(2.449, seconds)), (13.0, 2.4));
 }
 
 #[test]
-fn a_file_gives_the_same_dials_back_and_others_are_refused() {
+fn a_file_gives_the_same_parameters_back_and_others_are_refused() {
     let trained = quick();
     let mut settings = trained.start;
     settings.slack.beta = 0.1 / 30.0;
-    let checkpoint = dials::checkpoint(&settings, 1, 0);
+    let checkpoint = parameters::checkpoint(&settings, 1, 0);
     let again = Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap();
-    assert_eq!(dials::settings_from(&again).unwrap(), settings);
+    assert_eq!(parameters::settings_from(&again).unwrap(), settings);
 
     let refused = |values: Vec<f64>| {
         let mut odd = checkpoint.clone();
         odd.tensors.insert("dials".into(), Tensor::F64(values));
-        dials::settings_from(&odd).unwrap_err().to_string()
+        parameters::settings_from(&odd).unwrap_err().to_string()
     };
-    assert!(refused(vec![0.01]).starts_with("number of dials is 1"));
-    let mut values: Vec<f64> = DIALS.iter().map(|dial| dial.low).collect();
+    assert!(refused(vec![0.01]).starts_with("number of parameters is 1"));
+    let mut values: Vec<f64> = PARAMETERS.iter().map(|parameter| parameter.low).collect();
     values[0] = f64::NAN;
     assert!(refused(values).starts_with("slack.beta is NaN, expected 0.001 to 0.009"));
 }

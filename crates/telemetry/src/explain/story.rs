@@ -13,16 +13,16 @@ use crate::journal::{Entry, FunctionNames, TickEntry};
 use crate::metrics::VIOLATION_FACTOR;
 
 /// One line of a story; writing to a string cannot fail.
-macro_rules! tell {
+macro_rules! write_line {
     ($text:expr, $($part:tt)*) => { let _ = writeln!($text, $($part)*); };
 }
 
 pub(super) fn tick_story(number: u64, tick: &TickEntry, names: &FunctionNames) -> String {
     let mut text = String::new();
     let seen = &tick.observation;
-    tell!(text, "tick {number} at {}", seen.now);
+    write_line!(text, "tick {number} at {}", seen.now);
     let cluster = seen.cluster;
-    tell!(
+    write_line!(
         text,
         "seen     {}, {} of {} cores granted, {} waiting; measured {} before",
         plural(seen.functions.len() as u64, "function"),
@@ -32,21 +32,26 @@ pub(super) fn tick_story(number: u64, tick: &TickEntry, names: &FunctionNames) -
         seen.age()
     );
     if let Some(error) = &tick.error {
-        tell!(text, "error    {error}; this is the last observation there was");
+        write_line!(text, "error    {error}; this is the last observation there was");
     }
     push_settled(&mut text, &seen.settled, names);
     let by = match &tick.decided_by {
         DecidedBy::Policy => "by the policy".to_owned(),
         DecidedBy::Fallback(problem) => format!("by the fallback, because {problem}"),
     };
-    tell!(
+    write_line!(
         text,
         "wanted   {} {by}: {}",
         plural(tick.decision.targets.len() as u64, "change"),
         tick.decision.reason
     );
     for target in &tick.decision.targets {
-        tell!(text, "         function {}: {}", names.show(target.function), proposed(target));
+        write_line!(
+            text,
+            "         function {}: {}",
+            names.show(target.function),
+            proposed(target)
+        );
     }
     push_amendments(&mut text, &tick.plan.amendments, names);
     for target in &tick.plan.targets {
@@ -56,7 +61,12 @@ pub(super) fn tick_story(number: u64, tick: &TickEntry, names: &FunctionNames) -
         push_knob(&mut parts, "memory", target.memory.value().map(|x| x.to_string()));
         push_knob(&mut parts, "concurrency", target.concurrency.value().map(|x| x.to_string()));
         push_knob(&mut parts, "keep-alive", target.keep_alive.value().map(|x| x.to_string()));
-        tell!(text, "allowed  function {}: {}", names.show(target.function), parts.join(", "));
+        write_line!(
+            text,
+            "allowed  function {}: {}",
+            names.show(target.function),
+            parts.join(", ")
+        );
     }
     push_answers(&mut text, &tick.receipt, names);
     text
@@ -65,9 +75,9 @@ pub(super) fn tick_story(number: u64, tick: &TickEntry, names: &FunctionNames) -
 fn push_answers(text: &mut String, receipt: &Receipt, names: &FunctionNames) {
     let refused = receipt.refusals().count();
     let accepted = receipt.answers.len() - refused;
-    tell!(text, "done     {} under way", plural(accepted as u64, "change"));
+    write_line!(text, "done     {} under way", plural(accepted as u64, "change"));
     for (function, refusal) in receipt.refusals() {
-        tell!(text, "refused  function {}: {refusal}", names.show(function));
+        write_line!(text, "refused  function {}: {refusal}", names.show(function));
     }
 }
 
@@ -78,10 +88,13 @@ fn push_settled(text: &mut String, settled: &[Settled], names: &FunctionNames) {
         match outcome {
             Outcome::Applied => {}
             Outcome::Partly { in_force, reason } => {
-                tell!(text, "partly   plan {plan}, function {function}: {in_force}, {reason}");
+                write_line!(
+                    text,
+                    "partly   plan {plan}, function {function}: {in_force}, {reason}"
+                );
             }
             Outcome::Failed(reason) => {
-                tell!(text, "failed   plan {plan}, function {function}: {reason}");
+                write_line!(text, "failed   plan {plan}, function {function}: {reason}");
             }
         }
     }
@@ -112,7 +125,7 @@ fn push_knob(parts: &mut Vec<String>, name: &str, value: Option<String>) {
 fn push_amendments(text: &mut String, amendments: &[Amendment], names: &FunctionNames) {
     let shown = |value: Option<f64>| value.map_or("as it is".to_owned(), short);
     for Amendment { rule, function, resource, proposed, allowed, reason } in amendments {
-        tell!(
+        write_line!(
             text,
             "amended  {rule}: {} of function {} {} -> {} ({reason})",
             resource,
@@ -126,20 +139,20 @@ fn push_amendments(text: &mut String, amendments: &[Amendment], names: &Function
 pub(super) fn call_story(call: &CallRecord, names: &FunctionNames) -> String {
     let mut text = String::new();
     let function = names.show(call.function);
-    tell!(text, "call {} of function {function} on node {}", call.id.0, call.node.0);
-    tell!(text, "arrived  at {}", call.arrived_at);
+    write_line!(text, "call {} of function {function} on node {}", call.id.0, call.node.0);
+    write_line!(text, "arrived  at {}", call.arrived_at);
     let wait = call.started_at.since(call.arrived_at);
     if call.cold_start.is_zero() {
-        tell!(text, "waited   {wait}, no cold start");
+        write_line!(text, "waited   {wait}, no cold start");
     } else {
-        tell!(text, "waited   {wait}, of it {} for a new instance", call.cold_start);
+        write_line!(text, "waited   {wait}, of it {} for a new instance", call.cold_start);
     }
     let by = match &call.decided_by {
         DecidedBy::Policy => String::new(),
         DecidedBy::Fallback(problem) => format!(", by the fallback because {problem}"),
     };
     let PlainSize { cores, mib } = call.wanted;
-    tell!(
+    write_line!(
         text,
         "wanted   {} cores / {} MiB where the user reserves {}{by}",
         short(cores),
@@ -147,7 +160,7 @@ pub(super) fn call_story(call: &CallRecord, names: &FunctionNames) -> String {
         call.reservation
     );
     push_amendments(&mut text, &call.amendments, names);
-    tell!(
+    write_line!(
         text,
         "granted  {} at first, {} at least, {} at most; {}, {}",
         call.first_grant,
@@ -158,7 +171,7 @@ pub(super) fn call_story(call: &CallRecord, names: &FunctionNames) -> String {
     );
     for step in &call.steps {
         let after = step.at.since(call.started_at);
-        tell!(text, "         {} after {after}: {}", step.grant, step.why);
+        write_line!(text, "         {} after {after}: {}", step.grant, step.why);
     }
     push_outcome(&mut text, call);
     text
@@ -166,7 +179,12 @@ pub(super) fn call_story(call: &CallRecord, names: &FunctionNames) -> String {
 
 fn push_outcome(text: &mut String, call: &CallRecord) {
     if call.oom_kills > 0 {
-        tell!(text, "killed   {} of {} attempts, out of memory", call.oom_kills, call.attempts);
+        write_line!(
+            text,
+            "killed   {} of {} attempts, out of memory",
+            call.oom_kills,
+            call.attempts
+        );
     }
     let ended = match call.end {
         CallEnd::Completed => "completed",
@@ -176,7 +194,7 @@ fn push_outcome(text: &mut String, call: &CallRecord) {
     };
     let latency: Duration = call.ended_at.since(call.arrived_at);
     let slowdown = call.slowdown().map_or("unknown".to_owned(), short);
-    tell!(text, "ended    {ended} after {latency}, slowdown {slowdown}");
+    write_line!(text, "ended    {ended} after {latency}, slowdown {slowdown}");
     let compared = call.baseline.zip(call.relative_run());
     if let Some((baseline, relative)) = compared.filter(|_| call.end == CallEnd::Completed) {
         let verdict = match () {
@@ -187,16 +205,16 @@ fn push_outcome(text: &mut String, call: &CallRecord) {
             () if call.is_harvested() => "within 5 %, though it was harvested",
             () => "within 5 %",
         };
-        tell!(
+        write_line!(
             text,
             "ran      {} against {} at the user's size, {relative:.3} times: {verdict}",
             call.run,
             baseline
         );
     } else if call.end == CallEnd::Completed {
-        tell!(text, "ran      {}; its run time at the user's size is unknown", call.run);
+        write_line!(text, "ran      {}; its run time at the user's size is unknown", call.run);
     }
-    tell!(
+    write_line!(
         text,
         "used     {} of {} core-seconds, {} of {} MiB-seconds",
         short(call.cpu_used as f64 / 1e12),

@@ -1,4 +1,4 @@
-//! `windfall train windfall-sizing`: the dials of the product's own sizing, set from scratch on the training
+//! `windfall train windfall-sizing`: the parameters of the product's own sizing, set from scratch on the training
 //! half, written as a checkpoint, and judged from the file on the test half.
 
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::commands::reproduce::data_folder;
 use crate::output::{directory, print, print_json, write_whole};
 use crate::progress::{self, SweepBar};
 
-/// The dials as a file that can stand wherever a policy's name can.
+/// The parameters as a file that can stand wherever a policy's name can.
 const FILE: &str = "windfall.safetensors";
-/// Every dial that was tried, one a line.
+/// Every parameter that was tried, one a line.
 const TURNS: &str = "turns.jsonl";
 /// The world of the evaluation, for `compare --scenario`.
 const TEST: &str = "test.toml";
@@ -28,9 +28,9 @@ const TABLE: &str = "evaluation.csv";
 /// The training hours that every candidate is played on.
 const TRAINING_MINUTES: u32 = 40;
 
-/// Set the dials of `windfall` from scratch, on functions and hours that no table is about
+/// Set the parameters of `windfall` from scratch, on functions and hours that no table is about
 ///
-/// Each dial in turn is tried a step up and a step down; what costs less on the training calls is kept.
+/// Each parameter in turn is tried a step up and a step down; what costs less on the training calls is kept.
 /// Leaves in its folder: `windfall.safetensors`, to be used as `--policy FILE`, `turns.jsonl`, `test.toml`, the
 /// world of the evaluation, and `evaluation.csv`, which this repeats in another process:
 ///
@@ -93,7 +93,7 @@ fn search(training: &WindfallTraining) -> anyhow::Result<TrainedWindfall> {
     let bar = progress::iterations(training.most_turns());
     let trained = training.run(&mut |turn: &Turn| {
         bar.inc(1);
-        bar.set_message(format!("{} {} -> {}", turn.dial, turn.from, turn.to));
+        bar.set_message(format!("{} {} -> {}", turn.parameter, turn.from, turn.to));
     })?;
     bar.finish_and_clear();
     Ok(trained)
@@ -155,7 +155,7 @@ fn show(
             let turned = kept.map(|turn| {
                 format!(
                     "  {:28} {} -> {}  cost {:.4} -> {:.4}\n",
-                    turn.dial, turn.from, turn.to, turn.cost_before, turn.cost_after
+                    turn.parameter, turn.from, turn.to, turn.cost_before, turn.cost_after
                 )
             });
             print(&format!(

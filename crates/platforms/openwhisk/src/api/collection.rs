@@ -112,7 +112,7 @@ impl<R: Runner> Shared<R> {
         Ok(())
     }
 
-    /// Takes an action out, and tells the runner.
+    /// Takes an action out and informs the runner.
     pub(super) async fn forget_action(&self, action: &Action) -> Result<(), Refusal> {
         self.forget(&action.name).await?;
         if action.code().is_some() {

@@ -144,7 +144,7 @@ fn enter() -> Result<(), Failure> {
     std::env::set_current_dir("/").map_err(at("entering the new root"))
 }
 
-/// `/proc` of the new pid namespace, without what tells about the machine.
+/// `/proc` of the new pid namespace, without the files that describe the machine.
 fn process_files() -> Result<(), Failure> {
     let flags = NO_SURPRISE | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None::<&std::ffi::CStr>).map_err(at("mounting /proc"))?;

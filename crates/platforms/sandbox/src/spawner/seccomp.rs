@@ -116,7 +116,7 @@ impl Filters {
         let typing = rule(&[(1, SeccompCmpOp::Eq, libc::TIOCSTI)])?;
         rules.insert(libc::SYS_ioctl, vec![typing]);
 
-        // The flags of clone3 lie in memory, where a filter cannot read them. A C library that is told that the call
+        // The flags of clone3 lie in memory, where a filter cannot read them. A C library that learns that the call
         // does not exist uses clone.
         let no_clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
         let mut filters = vec![filter(no_clone3, libc::ENOSYS)?, filter(rules, libc::EPERM)?];

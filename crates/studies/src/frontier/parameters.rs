@@ -1,4 +1,4 @@
-//! Which policies are swept, and over which settings of which dial.
+//! Which policies are swept, and over which settings of which parameter.
 
 use windfall_registry::entry;
 use windfall_scenario::settings::Scenario;
@@ -6,7 +6,7 @@ use windfall_sim::ScaleOut;
 
 use super::{Question, minute_oracle};
 
-/// One policy with one dial.
+/// One policy with one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Family {
     /// The policy's name in the registry.
@@ -19,7 +19,7 @@ pub struct Family {
     pub values: Vec<f64>,
     /// Settings that stay.
     pub fixed: Vec<(&'static str, toml::Value)>,
-    /// Where the policy is set by a manifest: its text, in which `DIAL` stands for the dial and `MILLI` for as many
+    /// Where the policy is set by a manifest: its text, in which `PARAMETER` stands for the parameter and `MILLI` for as many
     /// per cent of the calls that an instance serves at once, in thousandths of a call.
     pub manifest: Option<String>,
     /// What makes the platform start instances under this policy.
@@ -40,7 +40,7 @@ impl Question {
 }
 
 impl Family {
-    /// Leaves out every second value of the dial, for a quick look.
+    /// Leaves out every second value of the parameter, for a quick look.
     pub fn thin_out(&mut self) {
         self.values = self.values.iter().copied().step_by(2).collect();
     }
@@ -58,12 +58,12 @@ impl Family {
         }
     }
 
-    /// Whose setting the dial is: of a pair, the half that decides at ticks.
+    /// Whose setting the parameter is: of a pair, the half that decides at ticks.
     fn set(&self) -> &str {
         self.policy.split_once('+').map_or(&self.policy, |(_, ticks)| ticks)
     }
 
-    /// The scenario with the dial at `value`. A dial that is a whole number in settings stays one.
+    /// The scenario with the parameter at `value`. A parameter that is a whole number in settings stays one.
     pub fn at(&self, value: f64, scenario: &Scenario) -> Scenario {
         let mut scenario = scenario.clone();
         let mut table = scenario.policy_settings.get(self.set()).cloned().unwrap_or_default();
@@ -72,9 +72,9 @@ impl Family {
         }
         let (key, value) = if let Some(manifest) = &self.manifest {
             let milli = 10.0 * value * f64::from(scenario.platform.concurrency);
-            let text = manifest.replace("DIAL", &value.to_string());
+            let text = manifest.replace("PARAMETER", &value.to_string());
             ("manifest", toml::Value::String(text.replace("MILLI", &format!("{milli}m"))))
-        } else if WHOLE_DIALS.contains(&self.key) {
+        } else if WHOLE_PARAMETERS.contains(&self.key) {
             (self.key, toml::Value::Integer(value as i64))
         } else {
             (self.key, toml::Value::Float(value))
@@ -86,8 +86,8 @@ impl Family {
     }
 }
 
-/// Dials whose settings are whole numbers.
-const WHOLE_DIALS: &[&str] = &["range_minutes"];
+/// Parameters whose settings are whole numbers.
+const WHOLE_PARAMETERS: &[&str] = &["range_minutes"];
 
 /// The prices at which ours is shown.
 pub const PRICES: [f64; 5] = [3e-6, 1e-5, 3e-5, 1e-4, 3e-4];
@@ -95,7 +95,7 @@ pub const PRICES: [f64; 5] = [3e-6, 1e-5, 3e-5, 1e-4, 3e-4];
 pub const PRICES_BESIDE_SIZING: [f64; 4] = [2e-6, 5e-6, 1e-5, 3e-5];
 
 const KPA_MANIFEST: &str =
-    "kind: ConfigMap\ndata:\n  container-concurrency-target-percentage: \"DIAL\"\n";
+    "kind: ConfigMap\ndata:\n  container-concurrency-target-percentage: \"PARAMETER\"\n";
 
 /// Calls that need time only use no CPU to see, so the share of places that calls take stands for it.
 const HPA_MANIFEST: &str = "apiVersion: autoscaling/v2
@@ -111,8 +111,8 @@ spec:
 /// Whether a setting is one of those that the incumbents were first tuned over. What was added later made the envelope
 /// stricter where hardly any call is slow: keep-alive beyond an hour, and further instances of the hybrid histogram
 /// that stay for one.
-pub fn is_on_first_grid(label: &str, dial: f64) -> bool {
-    label != FURTHER_AN_HOUR && !(label == "keep-alive" && dial > 3600.0)
+pub fn is_on_first_grid(label: &str, parameter: f64) -> bool {
+    label != FURTHER_AN_HOUR && !(label == "keep-alive" && parameter > 3600.0)
 }
 
 const FURTHER_AN_HOUR: &str = "hybrid-histogram, further 3600 s";
@@ -206,7 +206,7 @@ pub fn pair_families() -> Vec<Family> {
 }
 
 impl Family {
-    /// Whether the policy is there and has the dial.
+    /// Whether the policy is there and has the parameter.
     fn is_known(&self) -> bool {
         if self.policy == minute_oracle::NAME {
             return true;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dial_becomes_a_setting_of_its_policy() {
+    fn a_parameter_becomes_a_setting_of_its_policy() {
         let family = Family::new("keep-alive", "keep_alive_seconds", &[60.0]);
         let scenario = family.at(60.0, &Scenario::default());
         let table = &scenario.policy_settings["keep-alive"];

@@ -10,7 +10,7 @@ use windfall_openwhisk::{ApiSettings, ApiState, EntityName, Kind, Store, StoreSe
 use super::program::{Ended, Place};
 
 #[allow(clippy::unwrap_used, reason = "shared with the tests of that crate")]
-#[path = "../../../crates/platforms/openwhisk/tests/api/in_process.rs"]
+#[path = "../../../platforms/openwhisk/tests/api/in_process.rs"]
 mod in_process;
 
 /// A server that lives as long as the test.

@@ -1,4 +1,4 @@
-//! The dials that are set by training, and how they are kept in a file.
+//! The parameters that are set by training, and how they are kept in a file.
 
 use windfall_core::Seed;
 use windfall_policy::WindfallSizingSettings;
@@ -8,11 +8,11 @@ use windfall_rl::{Checkpoint, CheckpointError};
 
 /// The kind of checkpoint that holds them.
 pub const KIND: &str = "windfall-sizing";
-/// The tensor with one number per dial, in the order of [`DIALS`].
+/// The tensor with one number per parameter, in the order of [`PARAMETERS`]; its name is part of the file format.
 const TENSOR: &str = "dials";
 
 /// One number that training may change.
-pub struct Dial {
+pub struct Parameter {
     /// Its key in a scenario.
     pub name: &'static str,
     /// The least it may be.
@@ -25,10 +25,10 @@ pub struct Dial {
     pub write: fn(&mut WindfallSizingSettings, f64),
 }
 
-macro_rules! dials {
+macro_rules! parameters {
     ($($name:literal, $low:literal, $high:literal, $($field:ident).+;)*) => {
-        /// Every dial.
-        pub const DIALS: &[Dial] = &[$(Dial {
+        /// Every parameter.
+        pub const PARAMETERS: &[Parameter] = &[$(Parameter {
             name: $name,
             low: $low,
             high: $high,
@@ -38,7 +38,7 @@ macro_rules! dials {
     };
 }
 
-dials! {
+parameters! {
     "slack.beta", 0.001, 0.009, slack.beta;
     "slack.beta_queued", 0.001, 0.03, slack.beta_queued;
     "slack.beta_long", 0.001, 0.03, slack.beta_long;
@@ -56,19 +56,21 @@ dials! {
 pub fn scratch() -> WindfallSizingSettings {
     let mut settings = WindfallSizingSettings::default();
     let first = [0.008, 0.016, 0.01, 0.5, 5.0, 20.0, 40.0, 100.0, 40.0, 2.0, 0.05];
-    for (dial, value) in DIALS.iter().zip(first) {
-        (dial.write)(&mut settings, value);
+    for (parameter, value) in PARAMETERS.iter().zip(first) {
+        (parameter.write)(&mut settings, value);
     }
     settings
 }
 
 fn spec() -> Spec {
-    let features: Vec<(&str, f32, f32)> =
-        DIALS.iter().map(|dial| (dial.name, dial.low as f32, dial.high as f32)).collect();
+    let features: Vec<(&str, f32, f32)> = PARAMETERS
+        .iter()
+        .map(|parameter| (parameter.name, parameter.low as f32, parameter.high as f32))
+        .collect();
     Spec::new(KIND, &features, &[])
 }
 
-/// The dials of `settings` as a file.
+/// The parameters of `settings` as a file.
 pub fn checkpoint(settings: &WindfallSizingSettings, seed: u64, tried: u64) -> Checkpoint {
     let mut checkpoint = Checkpoint::new(Header {
         format: FORMAT.to_owned(),
@@ -80,12 +82,12 @@ pub fn checkpoint(settings: &WindfallSizingSettings, seed: u64, tried: u64) -> C
         steps: 0,
         settings: serde_json::to_value(settings).unwrap_or_default(),
     });
-    let values = DIALS.iter().map(|dial| (dial.read)(settings)).collect();
+    let values = PARAMETERS.iter().map(|parameter| (parameter.read)(settings)).collect();
     checkpoint.tensors.insert(TENSOR.to_owned(), Tensor::F64(values));
     checkpoint
 }
 
-/// The settings with the dials of a file; a file with other dials, or with a value out of range, is refused.
+/// The settings with the parameters of a file; a file with other parameters, or with a value out of range, is refused.
 pub fn settings_from(checkpoint: &Checkpoint) -> Result<WindfallSizingSettings, CheckpointError> {
     checkpoint.header.check_environment(&spec())?;
     let Some(Tensor::F64(values)) = checkpoint.tensors.get(TENSOR) else {
@@ -96,17 +98,17 @@ pub fn settings_from(checkpoint: &Checkpoint) -> Result<WindfallSizingSettings, 
         found,
         expected,
     };
-    if values.len() != DIALS.len() {
-        let expected = DIALS.len().to_string();
-        return Err(mismatch("number of dials", values.len().to_string(), expected));
+    if values.len() != PARAMETERS.len() {
+        let expected = PARAMETERS.len().to_string();
+        return Err(mismatch("number of parameters", values.len().to_string(), expected));
     }
     let mut settings = WindfallSizingSettings::default();
-    for (dial, &value) in DIALS.iter().zip(values) {
-        if !(value >= dial.low && value <= dial.high) {
-            let expected = format!("{} to {}", dial.low, dial.high);
-            return Err(mismatch(dial.name, value.to_string(), expected));
+    for (parameter, &value) in PARAMETERS.iter().zip(values) {
+        if !(value >= parameter.low && value <= parameter.high) {
+            let expected = format!("{} to {}", parameter.low, parameter.high);
+            return Err(mismatch(parameter.name, value.to_string(), expected));
         }
-        (dial.write)(&mut settings, value);
+        (parameter.write)(&mut settings, value);
     }
     Ok(settings)
 }

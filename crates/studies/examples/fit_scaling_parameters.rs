@@ -2,8 +2,8 @@
 //! lies from the incumbents' envelope:
 //!
 //! ```text
-//! cargo run --profile quick -p windfall-studies --example fit_scaling_dials -- SEEDS [bursty] [concurrency=N] KEY=V,V KEY=V,V
-//! cargo run --profile quick -p windfall-studies --example fit_scaling_dials -- 101,102 fairness=0,0.5,1 start_charge_seconds=10,30
+//! cargo run --profile quick -p windfall-studies --example fit_scaling_parameters -- SEEDS [bursty] [concurrency=N] KEY=V,V KEY=V,V
+//! cargo run --profile quick -p windfall-studies --example fit_scaling_parameters -- 101,102 fairness=0,0.5,1 start_charge_seconds=10,30
 //! ```
 //!
 //! One row for every combination. `ratio` is MiB-seconds at equal slow share at each price, `per fn` the slow share
@@ -14,7 +14,7 @@
 use std::path::PathBuf;
 
 use windfall_core::statistics::geometric_mean;
-use windfall_studies::frontier::dials::{Family, scaling_families, windfall};
+use windfall_studies::frontier::parameters::{Family, scaling_families, windfall};
 use windfall_studies::frontier::ratios::{Ratio, ratios};
 use windfall_studies::frontier::worlds::World;
 use windfall_studies::frontier::{Frontier, Question, Unwatched};

@@ -1,12 +1,7 @@
-//! Finds the `windfall` program, runs it in a directory of its own, and judges how it ended.
-//!
-//! Cargo passes the path of a program only to tests of its own package (`CARGO_BIN_EXE_…`), and a
-//! dependency on a program is unstable. So the first test asks cargo to build it beside this test's own
-//! executable: nothing happens if it is there and fresh, and a stale one is never tested.
+//! Runs the `windfall` program in a directory of its own and judges how it ended.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,35 +12,12 @@ pub(crate) const SMALL: [&str; 6] =
 
 /// The top of the repository.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests lie in the repository")
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 /// The program under test.
 pub(crate) fn windfall() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(build)
-}
-
-fn build() -> PathBuf {
-    let this = std::env::current_exe().expect("a running test has a path");
-    // target/<profile>/deps/all-0123abcd
-    let profile_directory = this.ancestors().nth(2).expect("tests lie in deps");
-    let target = profile_directory.parent().expect("profiles lie in the target directory");
-    let profile = match profile_directory.file_name().and_then(|name| name.to_str()) {
-        // With the profile of the tests most of what is needed is built already.
-        Some("debug") | None => "test",
-        Some(other) => other,
-    };
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "windfall-cli", "--bin", "windfall"])
-        .args(["--profile", profile, "--target-dir"])
-        .arg(target)
-        .current_dir(root())
-        .output()
-        .expect("cargo can be started");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    profile_directory.join(format!("windfall{}", std::env::consts::EXE_SUFFIX))
+    Path::new(env!("CARGO_BIN_EXE_windfall"))
 }
 
 /// How a run of the program ended.

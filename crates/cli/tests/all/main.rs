@@ -1,4 +1,5 @@
 //! The `windfall` command from outside: what it prints, writes and refuses.
+#![allow(clippy::unwrap_used, reason = "all of this crate is tests")]
 
 mod bad_request;
 mod bad_trace;
@@ -6,12 +7,12 @@ mod checkpoints;
 mod comparison;
 mod environments;
 mod functions;
-pub(crate) mod golden;
+mod golden;
 mod journals;
 mod load;
 mod machine;
 mod manager;
-pub(crate) mod program;
+mod program;
 mod real_data;
 mod reproductions;
 mod round_trip;

@@ -14,7 +14,7 @@ const BLESS: &str = "WINDFALL_BLESS";
 const LARGEST: usize = 60_000;
 
 /// Whether files may be rewritten.
-pub(crate) fn is_blessing() -> bool {
+fn is_blessing() -> bool {
     std::env::var_os(BLESS).is_some_and(|value| value == "1")
 }
 

@@ -1,4 +1,4 @@
-//! The dials of `windfall` are trained, written, and judged by processes that know nothing but the file.
+//! The parameters of `windfall` are trained, written, and judged by processes that know nothing but the file.
 
 use std::fs;
 
