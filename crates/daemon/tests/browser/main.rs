@@ -89,7 +89,7 @@ impl Visit<'_> {
         let tile =
             "return [...document.querySelectorAll('.tile')].map((it) => it.textContent).join()";
         let before = self.run(tile);
-        self.until("a change of the tiles", &format!("{} !== {before}", tile));
+        self.until("a change of the tiles", &format!("{tile} !== {before}"));
     }
 
     fn the_cursor_moves(&self) {
