@@ -29,8 +29,8 @@ pub(crate) fn steps(long: bool) -> Vec<Step> {
         Step { name: "generated files", action: Box::new(move || generated_files(before)) },
     ];
     if long {
-        // The wheel is a release build of its own, minutes that a check of every change need not take.
-        steps.insert(4, python(long));
+        // Building the wheel and filling an environment take minutes that a check of every change need not take.
+        steps.insert(3, python(long));
     }
     steps
 }

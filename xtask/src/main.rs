@@ -23,10 +23,10 @@ enum Task {
 
 const LIST: &str = "\
 cargo xtask check              what CI runs: format, lints, tests, docs, dependencies, fuzz targets
-cargo xtask check --long       the same with long tests, cargo-deny and a run of every fuzz target
+cargo xtask check --long       the same with long tests, those in Python, cargo-deny and a run of every fuzz target
 cargo xtask bless              rewrite the golden files; review the difference before you commit it
-cargo xtask python             build the Python package and run its tests in an environment of their own
-cargo xtask python --long      the same with trainings by stable-baselines3, PyTorch and Ray
+cargo xtask python             build the Python package and run its short tests in an environment of their own
+cargo xtask python --long      all tests: ONNX, the notebook, trainings by stable-baselines3 and Ray as well
 cargo xtask fuzz               run every fuzz target on a million inputs
 cargo xtask fuzz --runs 50     the same on so many inputs each
 cargo xtask fuzz --target huawei   one of them

@@ -1,13 +1,17 @@
 //! The Python package: its wheel, a virtual environment to install it in, and its tests.
 //!
 //! ```text
-//!   target/python/wheels   the wheel, built by maturin with the profile `quick`
-//!   target/python/venv     the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow, ONNX, the notebook
-//!   target/python/long     the long ones: PyTorch, stable-baselines3 and Ray as well
+//!   target/python/wheels   the wheel, built by maturin
+//!   target/python/short    the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow
+//!   target/python/long     all tests: types, ONNX, the notebook, PyTorch, stable-baselines3 and Ray as well
 //! ```
 //!
 //! The environments stay between runs, so that only the first one downloads. They are made anew if the interpreter
 //! or a list of packages changes.
+//!
+//! The short tests use what `cargo test` has compiled: the profile `dev` at the optimisation of `test`, which cargo
+//! knows to be the same thing. The long ones measure and train, with the profile `quick`. Neither is what users get:
+//! `pip install .` builds with `release`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,17 +28,21 @@ const SHORT: &[&str] = &[
     "pandas",
     "polars",
     "pyarrow",
+];
+
+/// What the long ones need as well. PyPI's PyTorch for Linux brings its CUDA libraries, about 5 GB on disk.
+const LONG: &[&str] = &[
+    "mypy",
     "onnx",
     "onnxruntime",
-    "mypy",
     "matplotlib",
     "nbclient",
     "nbformat",
     "ipykernel",
+    "stable-baselines3>=2.5",
+    "ray[rllib]>=2.40",
+    "scipy",
 ];
-
-/// What the long ones need as well. PyPI's PyTorch for Linux brings its CUDA libraries, about 5 GB on disk.
-const LONG: &[&str] = &["stable-baselines3>=2.5", "ray[rllib]>=2.40", "scipy"];
 
 /// The oldest Python that the wheel is for.
 const OLDEST: (u32, u32) = (3, 10);
@@ -50,8 +58,8 @@ pub(crate) fn run_tests(long: bool) -> Result<Outcome, String> {
     };
     let folder = target().join("python");
     let venv = environment(&folder, &python, long)?;
-    let wheel = build_wheel(&folder, &venv)?;
-    let program = build_program()?;
+    let wheel = build_wheel(&folder, &venv, long)?;
+    let program = build_program(long)?;
     let mut install = Command::new(tool(&venv, "pip"));
     install.args([
         "install",
@@ -62,7 +70,7 @@ pub(crate) fn run_tests(long: bool) -> Result<Outcome, String> {
     ]);
     run(install.arg(&wheel))?;
     let mut tests = Command::new(tool(&venv, "python"));
-    tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
+    tests.args(["-m", "pytest", "--quiet", "--durations=5", "-p", "no:cacheprovider"]);
     if long {
         tests.arg("--long");
     }
@@ -88,7 +96,7 @@ fn interpreter() -> Option<PathBuf> {
 
 /// A virtual environment with everything but the wheel.
 fn environment(folder: &Path, python: &Path, long: bool) -> Result<PathBuf, String> {
-    let venv = folder.join(if long { "long" } else { "venv" });
+    let venv = folder.join(if long { "long" } else { "short" });
     let mut packages: Vec<&str> = SHORT.to_vec();
     if long {
         packages.extend(LONG);
@@ -112,13 +120,14 @@ fn version(python: &Path) -> String {
 }
 
 /// The newest wheel, built by maturin as `pip install .` would, but with a profile that links faster.
-fn build_wheel(folder: &Path, venv: &Path) -> Result<PathBuf, String> {
+fn build_wheel(folder: &Path, venv: &Path, long: bool) -> Result<PathBuf, String> {
     let wheels = folder.join("wheels");
     // Old wheels would be mistaken for the new one.
     let _ = fs::remove_dir_all(&wheels);
     let mut build = Command::new(tool(venv, "maturin"));
-    build.args(["build", "--quiet", "--profile", "quick", "--interpreter"]);
-    run(build.arg(tool(venv, "python")).arg("--out").arg(&wheels))?;
+    build.args(["build", "--quiet", "--profile", profile(long), "--interpreter"]);
+    build.arg(tool(venv, "python")).arg("--out").arg(&wheels);
+    run(like_tests(&mut build, long))?;
     let found = fs::read_dir(&wheels).map_err(|why| format!("{}: {why}", wheels.display()))?;
     let mut found = found.flatten().map(|entry| entry.path());
     found
@@ -127,11 +136,22 @@ fn build_wheel(folder: &Path, venv: &Path) -> Result<PathBuf, String> {
 }
 
 /// The program `windfall`, which the tests compare the package with.
-fn build_program() -> Result<PathBuf, String> {
+fn build_program(long: bool) -> Result<PathBuf, String> {
     let mut build = Command::new("cargo");
-    run(build.args(["build", "--quiet", "--profile", "quick", "--package", "windfall-cli"]))?;
+    build.args(["build", "--quiet", "--profile", profile(long), "--package", "windfall-cli"]);
+    run(like_tests(&mut build, long))?;
     let name = if cfg!(windows) { "windfall.exe" } else { "windfall" };
-    Ok(target().join("quick").join(name))
+    Ok(target().join(if long { "quick" } else { "debug" }).join(name))
+}
+
+fn profile(long: bool) -> &'static str {
+    if long { "quick" } else { "dev" }
+}
+
+/// Gives the profile `dev` the optimisation of `test`, so that what the tests have compiled is used again. (The
+/// profile `test` itself would make maturin's `cargo rustc` build a program of tests.)
+fn like_tests(build: &mut Command, long: bool) -> &mut Command {
+    if long { build } else { build.env("CARGO_PROFILE_DEV_OPT_LEVEL", "2") }
 }
 
 fn tool(venv: &Path, name: &str) -> PathBuf {
@@ -140,4 +160,11 @@ fn tool(venv: &Path, name: &str) -> PathBuf {
     } else {
         venv.join("bin").join(name)
     }
+}
+
+#[test]
+fn the_short_wheel_is_compiled_like_the_tests() {
+    let manifest = include_str!("../../Cargo.toml");
+    let (_, test) = manifest.split_once("[profile.test]\n").expect("there is a profile for tests");
+    assert!(test.starts_with("opt-level = 2\n"), "`like_tests` says 2");
 }

@@ -4,7 +4,7 @@
 //!   windfall (Python)                         windfall._native (here)
 //!   gym.Env, VectorEnv, ParallelEnv    ──►    Environment, VectorEnvironment, MultiEnvironment
 //!   load_policy, export_onnx           ──►    Policy, SizingPolicy, save_network
-//!   simulate, compare                  ──►    run_sweep, with Python policies beside ours
+//!   simulate, compare, capacity        ──►    run_single, run_sweep, run_capacity, with Python policies beside ours
 //!   Trace                              ──►    read_trace, write_trace
 //! ```
 //!
@@ -20,6 +20,7 @@
 
 mod arrays;
 mod call_views;
+mod capacity;
 mod environment;
 mod faults;
 mod interrupt;
@@ -31,6 +32,7 @@ mod sizing_policy;
 mod sweeps;
 mod traces;
 mod vector_environment;
+mod vector_rows;
 
 use pyo3::prelude::*;
 use windfall_studies::environments;
@@ -53,6 +55,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sweeps::honest_scenario, module)?)?;
     module.add_function(wrap_pyfunction!(sweeps::run_sweep, module)?)?;
     module.add_function(wrap_pyfunction!(sweeps::run_single, module)?)?;
+    module.add_function(wrap_pyfunction!(capacity::capacity_worlds, module)?)?;
+    module.add_function(wrap_pyfunction!(capacity::run_capacity, module)?)?;
     module.add_function(wrap_pyfunction!(traces::read_trace, module)?)?;
     module.add_function(wrap_pyfunction!(traces::write_trace, module)?)?;
     Ok(())

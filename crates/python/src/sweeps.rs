@@ -31,20 +31,36 @@ pub(crate) fn honest_scenario(trace: Option<PathBuf>, minutes: Option<u32>) -> S
 }
 
 /// Stops when Ctrl-C was pressed or a policy failed.
-struct Stopping(Arc<Failures>);
+pub(crate) struct Stopping(Arc<Failures>);
 
-impl Watcher for Stopping {
-    fn is_stopped(&self) -> bool {
+impl Stopping {
+    pub(crate) fn new(failures: &Arc<Failures>) -> Self {
+        Self(failures.clone())
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
     }
 }
 
-/// Python policies by name: what to call with a seed to get one.
-type Factories = BTreeMap<String, Py<PyAny>>;
+impl Watcher for Stopping {
+    fn is_stopped(&self) -> bool {
+        self.is_set()
+    }
+}
 
-struct PythonPolicies {
+/// Python policies by name: what to call with a seed to get one.
+pub(crate) type Factories = BTreeMap<String, Py<PyAny>>;
+
+pub(crate) struct PythonPolicies {
     factories: Factories,
     failures: Arc<Failures>,
+}
+
+impl PythonPolicies {
+    pub(crate) fn new(factories: Factories, failures: &Arc<Failures>) -> Self {
+        Self { factories, failures: failures.clone() }
+    }
 }
 
 impl OwnPolicies for PythonPolicies {
@@ -91,11 +107,10 @@ pub(crate) fn run_sweep(
     threads: Option<usize>,
 ) -> PyResult<(String, String)> {
     let scenario = scenario(text, name, changes, &own)?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.unwrap_or(cores).clamp(1, 1024);
+    let threads = threads.unwrap_or_else(all_threads).clamp(1, 1024);
     let failures = Arc::new(Failures::default());
-    let policies = PythonPolicies { factories: own, failures: failures.clone() };
-    let watcher = Stopping(failures.clone());
+    let policies = PythonPolicies::new(own, &failures);
+    let watcher = Stopping::new(&failures);
     let played = interruptible(py, "compare", &failures.stop, || {
         Sweep { scenario: &scenario, threads }.play_with(&watcher, &policies)
     })?;
@@ -105,6 +120,11 @@ pub(crate) fn run_sweep(
     }
     let comparison = Comparison::with_functions(rows, &costs, BASELINE);
     Ok((comparison.to_json().to_string(), comparison.to_text()))
+}
+
+/// As many as the machine has cores.
+pub(crate) fn all_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// One run: its summary as JSON, and every call as columns if they are kept.
@@ -120,8 +140,8 @@ pub(crate) fn run_single<'py>(
 ) -> PyResult<(String, Bound<'py, PyDict>)> {
     let scenario = scenario(text, name, changes, &own)?;
     let failures = Arc::new(Failures::default());
-    let policies = PythonPolicies { factories: own, failures: failures.clone() };
-    let watcher = Stopping(failures.clone());
+    let policies = PythonPolicies::new(own, &failures);
+    let watcher = Stopping::new(&failures);
     let mut columns = Columns::default();
     let output = interruptible(py, "simulate", &failures.stop, || {
         let (load, seed) = (scenario.loads[0], scenario.seeds[0]);

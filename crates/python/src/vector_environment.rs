@@ -1,4 +1,4 @@
-//! Many environments stepped in one call, into NumPy arrays that stay where they are.
+//! Many environments stepped in one call; `vector_rows` is where the results go.
 //!
 //! ```text
 //!   actions [N] ─► checked ─► Python's lock is released ─► rows of all arrays, in parallel where it pays ─► taken again
@@ -9,7 +9,7 @@
 
 use std::sync::Mutex;
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -19,6 +19,8 @@ use windfall_studies::environments;
 use crate::arrays;
 use crate::environment::{Episodes, is_quick};
 use crate::faults::{closed, guarded, only_user, refused};
+use crate::sweeps::all_threads;
+use crate::vector_rows::{Arrays, Kept, Lines, Returned, Rows, Shape};
 
 const WHAT: &str = "this vector of environments";
 
@@ -46,38 +48,17 @@ impl Autoreset {
 /// `N` environments; `windfall.vector.VectorEnv` puts Gymnasium's class around it.
 #[pyclass(frozen, module = "windfall._native")]
 pub(crate) struct VectorEnvironment {
-    features: usize,
-    actions: usize,
+    shape: Shape,
     autoreset: Autoreset,
     state: Mutex<Option<State>>,
-    arrays: Arrays,
-}
-
-/// Where everything is written, made once.
-struct Arrays {
-    observations: Py<PyArray2<f32>>,
-    final_observations: Py<PyArray2<f32>>,
-    masks: Py<PyArray2<bool>>,
-    rewards: Py<PyArray1<f64>>,
-    terminated: Py<PyArray1<bool>>,
-    truncated: Py<PyArray1<bool>>,
-}
-
-impl Arrays {
-    fn new(py: Python<'_>, count: usize, features: usize, actions: usize) -> Self {
-        Self {
-            observations: PyArray2::zeros(py, [count, features], false).unbind(),
-            final_observations: PyArray2::zeros(py, [count, features], false).unbind(),
-            masks: PyArray2::zeros(py, [count, actions], false).unbind(),
-            rewards: PyArray1::zeros(py, count, false).unbind(),
-            terminated: PyArray1::zeros(py, count, false).unbind(),
-            truncated: PyArray1::zeros(py, count, false).unbind(),
-        }
-    }
+    /// Where everything is written if the same arrays are returned each time.
+    arrays: Option<Arrays>,
 }
 
 struct State {
     cells: Vec<Cell>,
+    /// Where everything is written if new arrays are returned each time.
+    kept: Kept,
     threads: usize,
     pool: Option<Pool>,
     is_begun: bool,
@@ -94,16 +75,6 @@ struct Cell {
     environment: Box<dyn windfall_rl::Environment>,
     episodes: Episodes,
     is_over: bool,
-}
-
-/// The rows of one environment in all arrays.
-struct Rows<'a> {
-    observation: &'a mut [f32],
-    final_observation: &'a mut [f32],
-    mask: &'a mut [bool],
-    reward: &'a mut f64,
-    terminated: &'a mut bool,
-    truncated: &'a mut bool,
 }
 
 impl Cell {
@@ -135,7 +106,7 @@ impl Cell {
 #[pymethods]
 impl VectorEnvironment {
     #[new]
-    #[pyo3(signature = (id, count, split = "training", autoreset = "NextStep", threads = None))]
+    #[pyo3(signature = (id, count, split = "training", autoreset = "NextStep", threads = None, copy = true))]
     fn new(
         py: Python<'_>,
         id: &str,
@@ -143,6 +114,7 @@ impl VectorEnvironment {
         split: &str,
         autoreset: &str,
         threads: Option<usize>,
+        copy: bool,
     ) -> PyResult<Self> {
         let entry = environments::find(id).map_err(refused)?;
         let split = arrays::split(split)?;
@@ -159,63 +131,35 @@ impl VectorEnvironment {
         };
         let cells: Vec<Cell> = guarded(id, || (0..count).map(|_| make()).collect())?;
         let spec = cells[0].environment.spec();
-        let (features, actions) = (spec.features.len(), spec.actions.len());
+        let shape = Shape { count, features: spec.features.len(), actions: spec.actions.len() };
+        let (kept, arrays) = match copy {
+            true => (Kept::new(shape), None),
+            false => (Kept::default(), Some(Arrays::new(py, shape)?)),
+        };
         // A step of a table takes 20 ns: 256 of them are done before a second thread has woken up.
         let usual = if is_quick(id) { 1 } else { all_threads().min(count) };
         let threads = threads.unwrap_or(usual).clamp(1, count);
-        Ok(Self {
-            features,
-            actions,
-            autoreset,
-            arrays: Arrays::new(py, count, features, actions),
-            state: Mutex::new(Some(State { cells, threads, pool: None, is_begun: false })),
-        })
-    }
-
-    /// The arrays that every call writes into.
-    #[getter]
-    fn observations(&self, py: Python<'_>) -> Py<PyArray2<f32>> {
-        self.arrays.observations.clone_ref(py)
+        let state = State { cells, kept, threads, pool: None, is_begun: false };
+        Ok(Self { shape, autoreset, arrays, state: Mutex::new(Some(state)) })
     }
 
     /// Last observations of the episodes that ended in the last step, where resets happen in the same step.
-    #[getter]
-    fn final_observations(&self, py: Python<'_>) -> Py<PyArray2<f32>> {
-        self.arrays.final_observations.clone_ref(py)
-    }
-
-    /// Which actions make sense now.
-    #[getter]
-    fn masks(&self, py: Python<'_>) -> Py<PyArray2<bool>> {
-        self.arrays.masks.clone_ref(py)
-    }
-
-    /// What the last step paid.
-    #[getter]
-    fn rewards(&self, py: Python<'_>) -> Py<PyArray1<f64>> {
-        self.arrays.rewards.clone_ref(py)
-    }
-
-    /// Whose task ended in the last step.
-    #[getter]
-    fn terminated(&self, py: Python<'_>) -> Py<PyArray1<bool>> {
-        self.arrays.terminated.clone_ref(py)
-    }
-
-    /// Whose episode was cut off in the last step.
-    #[getter]
-    fn truncated(&self, py: Python<'_>) -> Py<PyArray1<bool>> {
-        self.arrays.truncated.clone_ref(py)
+    fn final_observations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        if let Some(arrays) = &self.arrays {
+            return Ok(arrays.finals.bind(py).clone());
+        }
+        let guard = only_user(&self.state, WHAT)?;
+        guard.as_ref().ok_or_else(|| closed(WHAT))?.kept.finals(py, self.shape)
     }
 
     /// Starts an episode of the environments that `chosen` says, all without it; seeds are given for all or none.
     #[pyo3(signature = (seeds = None, chosen = None))]
-    fn reset(
+    fn reset<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         seeds: Option<Vec<Option<u64>>>,
-        chosen: Option<PyReadonlyArray1<'_, bool>>,
-    ) -> PyResult<()> {
+        chosen: Option<PyReadonlyArray1<'py, bool>>,
+    ) -> PyResult<Returned<'py>> {
         let mut guard = only_user(&self.state, WHAT)?;
         let state = guard.as_mut().ok_or_else(|| closed(WHAT))?;
         let count = state.cells.len();
@@ -247,11 +191,15 @@ impl VectorEnvironment {
         };
         self.each(py, state, "reset", reset)?;
         state.is_begun = true;
-        Ok(())
+        self.returned(py, state)
     }
 
     /// Steps all environments.
-    fn step(&self, py: Python<'_>, actions: PyReadonlyArray1<'_, i64>) -> PyResult<()> {
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        actions: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Returned<'py>> {
         let mut guard = only_user(&self.state, WHAT)?;
         let state = guard.as_mut().ok_or_else(|| closed(WHAT))?;
         let owned;
@@ -263,7 +211,7 @@ impl VectorEnvironment {
                 &owned
             }
         };
-        arrays::check_actions(actions, state.cells.len(), self.actions)?;
+        arrays::check_actions(actions, self.shape.count, self.shape.actions)?;
         if !state.is_begun {
             return Err(PyRuntimeError::new_err("no episode has begun: call reset() first"));
         }
@@ -279,7 +227,8 @@ impl VectorEnvironment {
         let step = |cell: &mut Cell, place: usize, rows: &mut Rows<'_>| {
             cell.step(actions[place], autoreset, rows);
         };
-        self.each(py, state, "step", step)
+        self.each(py, state, "step", step)?;
+        self.returned(py, state)
     }
 
     /// Frees everything; twice is as good as once.
@@ -295,48 +244,41 @@ impl VectorEnvironment {
     where
         F: Fn(&mut Cell, usize, &mut Rows<'_>) + Sync + Send,
     {
-        let Arrays { observations, final_observations, masks, rewards, terminated, truncated } =
-            &self.arrays;
-        let in_use = |_| PyRuntimeError::new_err("an array of this vector is in use elsewhere");
-        let mut observations = observations.bind(py).try_readwrite().map_err(in_use)?;
-        let mut finals = final_observations.bind(py).try_readwrite().map_err(in_use)?;
-        let mut masks = masks.bind(py).try_readwrite().map_err(in_use)?;
-        let mut rewards = rewards.bind(py).try_readwrite().map_err(in_use)?;
-        let mut terminated = terminated.bind(py).try_readwrite().map_err(in_use)?;
-        let mut truncated = truncated.bind(py).try_readwrite().map_err(in_use)?;
-        let observations = observations.as_slice_mut().map_err(refused)?;
-        let finals = finals.as_slice_mut().map_err(refused)?;
-        let masks = masks.as_slice_mut().map_err(refused)?;
-        let rewards = rewards.as_slice_mut().map_err(refused)?;
-        let terminated = terminated.as_slice_mut().map_err(refused)?;
-        let truncated = truncated.as_slice_mut().map_err(refused)?;
-        let (features, actions) = (self.features, self.actions);
-        let threads = state.threads;
-        if threads > 1 {
+        if state.threads > 1 {
             state.wake_threads()?;
         }
-        let State { cells, pool, .. } = state;
+        let State { cells, kept, threads, pool, .. } = state;
+        let (shape, threads) = (self.shape, *threads);
         let serial = |cells: &mut [Cell], first: usize, lines: Lines<'_>| {
-            lines.for_each(features, actions, |place, mut rows| {
+            lines.for_each(shape, |place, mut rows| {
                 work(&mut cells[place], first + place, &mut rows);
             });
         };
-        let lines = Lines { observations, finals, masks, rewards, terminated, truncated };
-        py.detach(|| {
-            guarded(what, || match pool.as_ref().filter(|_| threads > 1) {
-                None => serial(cells, 0, lines),
-                Some(pool) => {
-                    let chunk = cells.len().div_ceil(threads);
-                    let parts = lines.parts(chunk, features, actions);
-                    pool.threads.install(|| {
-                        let chunks = cells.par_chunks_mut(chunk).zip(parts).enumerate();
-                        chunks.for_each(|(place, (cells, lines))| {
-                            serial(cells, place * chunk, lines);
-                        });
-                    });
-                }
-            })
-        })
+        let pool = pool.as_ref().filter(|_| threads > 1);
+        let mut all = |lines: Lines<'_>| match pool {
+            None => serial(cells, 0, lines),
+            Some(pool) => {
+                let chunk = cells.len().div_ceil(threads);
+                let parts = lines.parts(chunk, shape);
+                pool.threads.install(|| {
+                    let chunks = cells.par_chunks_mut(chunk).zip(parts).enumerate();
+                    chunks.for_each(|(place, (cells, lines))| serial(cells, place * chunk, lines));
+                });
+            }
+        };
+        match &self.arrays {
+            None => py.detach(|| guarded(what, || all(kept.lines()))),
+            Some(arrays) => {
+                arrays.with_lines(py, |lines| py.detach(|| guarded(what, || all(lines))))
+            }
+        }
+    }
+
+    fn returned<'py>(&self, py: Python<'py>, state: &mut State) -> PyResult<Returned<'py>> {
+        match &self.arrays {
+            None => state.kept.returned(py, self.shape),
+            Some(arrays) => Ok(arrays.returned(py)),
+        }
     }
 }
 
@@ -360,55 +302,4 @@ impl State {
         }
         Ok(())
     }
-}
-
-/// Some rows of all arrays.
-struct Lines<'a> {
-    observations: &'a mut [f32],
-    finals: &'a mut [f32],
-    masks: &'a mut [bool],
-    rewards: &'a mut [f64],
-    terminated: &'a mut [bool],
-    truncated: &'a mut [bool],
-}
-
-impl<'a> Lines<'a> {
-    #[inline]
-    fn for_each(self, features: usize, actions: usize, mut work: impl FnMut(usize, Rows<'_>)) {
-        let observations = self.observations.chunks_exact_mut(features);
-        let finals = self.finals.chunks_exact_mut(features);
-        let rows = observations.zip(finals).zip(self.masks.chunks_exact_mut(actions));
-        let ends = self.rewards.iter_mut().zip(self.terminated).zip(self.truncated);
-        for (
-            place,
-            (((observation, final_observation), mask), ((reward, terminated), truncated)),
-        ) in rows.zip(ends).enumerate()
-        {
-            let rows = Rows { observation, final_observation, mask, reward, terminated, truncated };
-            work(place, rows);
-        }
-    }
-
-    /// The same in parts of `rows` rows; the last may be shorter.
-    fn parts(self, rows: usize, features: usize, actions: usize) -> Vec<Lines<'a>> {
-        let observations = self.observations.chunks_mut(rows * features);
-        let finals = self.finals.chunks_mut(rows * features);
-        let masks = self.masks.chunks_mut(rows * actions);
-        let ends = self.terminated.chunks_mut(rows).zip(self.truncated.chunks_mut(rows));
-        let ends = self.rewards.chunks_mut(rows).zip(ends);
-        let all = observations.zip(finals).zip(masks).zip(ends);
-        all.map(|(((observations, finals), masks), (rewards, (terminated, truncated)))| Lines {
-            observations,
-            finals,
-            masks,
-            rewards,
-            terminated,
-            truncated,
-        })
-        .collect()
-    }
-}
-
-fn all_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -29,8 +29,10 @@ def test_masks_leave_actions_out(checkpoint):
     assert checkpoint.predict(rows()[0], action_masks=masks[0])[0] == 3
 
 
+@pytest.mark.long
 def test_onnxruntime_agrees(checkpoint, tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
+    import onnxruntime
+
     path = tmp_path / "small.onnx"
     windfall.export_onnx(checkpoint, path)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])

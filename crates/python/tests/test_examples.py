@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from conftest import ROOT
 
@@ -16,7 +17,6 @@ EXAMPLES = ROOT / "examples"
 
 
 def run(name, *words, cwd):
-    pytest.importorskip("torch")
     program = [sys.executable, str(EXAMPLES / name), *map(str, words)]
     done = subprocess.run(program, capture_output=True, text=True, cwd=cwd, check=False, timeout=3600)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -24,9 +24,10 @@ def run(name, *words, cwd):
 
 
 def test_stable_baselines3_accepts_every_environment():
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    from stable_baselines3.common import env_checker
+
     for name in windfall.environments():
-        checker.check_env(windfall.make(name), warn=True)
+        env_checker.check_env(windfall.make(name), warn=True)
 
 
 def test_stable_baselines3_reaches_187_on_the_faithful_table(tmp_path):
@@ -45,21 +46,21 @@ def test_stable_baselines3_learns_to_scale(tmp_path):
 
 
 def test_a_policy_of_stable_baselines3_is_the_same_as_a_checkpoint_and_in_onnx(tmp_path):
-    numpy = pytest.importorskip("numpy")
-    sb3 = pytest.importorskip("stable_baselines3")
-    vec = pytest.importorskip("stable_baselines3.common.vec_env")
-    onnxruntime = pytest.importorskip("onnxruntime")
+    import onnxruntime
+    import stable_baselines3 as sb3
+    from stable_baselines3.common import vec_env as vec
+
     name = "windfall/Ece471-v0"
     envs = vec.VecNormalize(vec.DummyVecEnv([lambda: windfall.make(name)] * 2))
     model = sb3.PPO("MlpPolicy", envs, n_steps=64, batch_size=64, seed=1, device="cpu").learn(512)
     policy = windfall.save_sb3(model, tmp_path / "sb3.safetensors", name, envs)
-    rows = numpy.random.default_rng(1).uniform(0, 1, size=(500, 6)).astype(numpy.float32)
+    rows = np.random.default_rng(1).uniform(0, 1, size=(500, 6)).astype(np.float32)
     expected, _ = model.predict(envs.normalize_obs(rows), deterministic=True)
     assert (policy.predict(rows)[0] == expected).mean() > 0.995
     model = windfall.export_onnx(policy)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     scores, _ = session.run(None, {"observation": rows})
-    assert numpy.allclose(scores, policy.scores(rows), atol=2e-5, rtol=1e-5)
+    assert np.allclose(scores, policy.scores(rows), atol=2e-5, rtol=1e-5)
 
 
 def test_the_single_file_learns(tmp_path):
@@ -68,7 +69,6 @@ def test_the_single_file_learns(tmp_path):
 
 
 def test_ray_with_two_workers_learns(tmp_path, monkeypatch):
-    pytest.importorskip("ray")
     # Ray's workers are nice by default, and starve where anything else runs.
     monkeypatch.setenv("RAY_worker_niceness", "0")
     (row,) = run("ray_train.py", "--workers", 2, "--iterations", 8, cwd=tmp_path)

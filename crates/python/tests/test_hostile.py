@@ -192,6 +192,7 @@ def test_one_environment_in_two_threads_keeps_working():
 LONG_CALLS = {
     "compare": "windfall.compare(['fixed', 'windfall'], loads=[1.0], seeds=range(1, 400))",
     "simulate": "windfall.simulate('windfall', trace={'functions': 400, 'minutes': 6000.0}, load=1.0)",
+    "capacity": "windfall.capacity(everybody=True, seeds=range(1, 40))",
     "a Python policy": "windfall.compare([lambda call: (call.reserved_cores, call.reserved_mib)], seeds=range(1, 400))",
 }
 

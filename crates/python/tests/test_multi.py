@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pettingzoo import test as parallel_test
 
 import windfall
-
-parallel_test = pytest.importorskip("pettingzoo.test")
 
 
 def play(seed, world_seed=0, steps=60):

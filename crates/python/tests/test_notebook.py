@@ -6,8 +6,11 @@ import pytest
 from conftest import ROOT
 
 
+@pytest.mark.long
 def test_the_notebook_runs_from_top_to_bottom(tmp_path):
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    import nbclient
+    import nbformat
+
     book = nbformat.read(ROOT / "examples" / "compare_policies.ipynb", as_version=4)
     nbclient.NotebookClient(book, timeout=600, kernel_name="python3").execute(cwd=str(tmp_path))
     outputs = [output for cell in book.cells for output in cell.get("outputs", [])]

@@ -81,7 +81,9 @@ def test_the_honest_benchmark_in_one_line():
 
 
 def test_pandas_and_polars_take_records_as_they_are():
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    import pandas
+    import polars
+
     rows = small(["windfall"])
     frame = pandas.DataFrame(rows)
     assert frame.groupby("policy").core_seconds_granted.mean()["windfall"] > 0
@@ -160,7 +162,9 @@ def test_built_in_policies_are_objects():
 
 
 def test_a_trace_goes_through_numpy_arrow_and_a_file(tmp_path):
-    pyarrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    import polars
+    import pyarrow
+
     trace = windfall.generate_trace(seed=5, functions=12, minutes=5.0)
     assert len(trace) > 10 and len(trace.functions) == 12
     assert (np.diff(trace.calls["at_ns"].astype(np.int64)) >= 0).all()

@@ -197,15 +197,17 @@ impl Run<'_> {
     }
 
     /// Plays the run on machines that are given until its last call, or until `stop` says that what came of it is
-    /// known. Records go to `sink` alone; ticks are left out.
+    /// known. Records go to `sink` alone; ticks are left out. With a policy of the caller's `own`, the name is only
+    /// a label.
     pub fn play_until(
         &self,
+        own: Option<Assembled>,
         cluster: Cluster,
         workload: &mut dyn Workload,
         sink: &mut dyn TelemetrySink,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), RunError> {
-        let mut assembled = self.assemble()?;
+        let mut assembled = own.map_or_else(|| self.assemble(), Ok)?;
         let settings = self.settings_for(cluster, &mut assembled);
         sink.functions(FunctionId(0), workload.functions());
         let control = self.call_loop(assembled)?;

@@ -55,7 +55,7 @@ pub trait OwnPolicies: Sync {
 }
 
 /// A caller without policies of its own.
-struct RegistryOnly;
+pub struct RegistryOnly;
 
 impl OwnPolicies for RegistryOnly {
     fn assemble(&self, _: &str, _: u64) -> Option<Assembled> {

@@ -30,6 +30,7 @@ use windfall_core::{Seed, Workload};
 use windfall_scenario::cluster::Reserved;
 use windfall_scenario::run::{Run, RunError, reserved};
 use windfall_scenario::settings::Scenario;
+use windfall_scenario::sweep::{OwnPolicies, RegistryOnly};
 
 use contestants::{Contestant, Role};
 use largest::WithoutLargest;
@@ -101,12 +102,23 @@ pub trait CapacityWatcher: Sync {
     fn begins(&self, _searches: usize) {}
     /// A search is over.
     fn search_ends(&self, _row: &CapacityRow) {}
+    /// Whether everything should end soon; asked every few thousand events.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// Watches nothing.
 pub struct Nobody;
 
 impl CapacityWatcher for Nobody {}
+
+/// Who watches, and who brings policies that the registry does not know.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    watcher: &'a dyn CapacityWatcher,
+    own: &'a dyn OwnPolicies,
+}
 
 /// One search.
 struct Job<'a> {
@@ -129,23 +141,33 @@ impl Capacity {
         threads: usize,
         watcher: &dyn CapacityWatcher,
     ) -> Result<CapacityResult, CapacityError> {
+        self.play_with(threads, watcher, &RegistryOnly)
+    }
+
+    /// The same with policies of the caller's own: contestants of these names are made by it.
+    pub fn play_with(
+        &self,
+        threads: usize,
+        watcher: &dyn CapacityWatcher,
+        own: &dyn OwnPolicies,
+    ) -> Result<CapacityResult, CapacityError> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
             .map_err(|error| CapacityError::Threads { threads, problem: error.to_string() })?;
-        pool.install(|| self.play(watcher))
+        pool.install(|| self.play(Around { watcher, own }))
     }
 
-    fn play(&self, watcher: &dyn CapacityWatcher) -> Result<CapacityResult, CapacityError> {
+    fn play(&self, around: Around<'_>) -> Result<CapacityResult, CapacityError> {
         let fixed = Contestant::new("fixed", Role::Fixed);
         let fixed: Vec<FixedService> = self
             .jobs(std::slice::from_ref(&fixed))
             .par_iter()
             .with_max_len(1)
-            .map(|job| self.play_fixed(job))
+            .map(|job| self.play_fixed(job, around))
             .collect::<Result<_, _>>()?;
         let jobs = self.jobs(&self.contestants);
-        watcher.begins(jobs.len());
+        around.watcher.begins(jobs.len());
         let rows = jobs
             .par_iter()
             .with_max_len(1)
@@ -153,8 +175,8 @@ impl Capacity {
                 let known =
                     |one: &&FixedService| one.world == job.world.name && one.seed == job.seed;
                 let fixed = fixed.iter().find(known).expect("every world and seed was played");
-                let row = self.search(job, &fixed.functions)?;
-                watcher.search_ends(&row);
+                let row = self.search(job, around, &fixed.functions)?;
+                around.watcher.search_ends(&row);
                 Ok(row)
             })
             .collect::<Result<_, CapacityError>>()?;
@@ -175,8 +197,8 @@ impl Capacity {
     }
 
     /// `fixed` where nothing is scarce: what it kills for memory, and what calls use.
-    fn play_fixed(&self, job: &Job<'_>) -> Result<FixedService, CapacityError> {
-        let mut bench = self.bench(job)?;
+    fn play_fixed(&self, job: &Job<'_>, around: Around<'_>) -> Result<FixedService, CapacityError> {
+        let mut bench = self.bench(job, around)?;
         let Played { functions, used } = bench.play(self.search.lowest)?;
         let Reserved { cpu, .. } = bench.reserved;
         let by_memory = job.world.mib_per_core * cpu * 1e-3 / used.memory.max(1.0);
@@ -191,9 +213,10 @@ impl Capacity {
     fn search(
         &self,
         job: &Job<'_>,
+        around: Around<'_>,
         fixed: &[FunctionService],
     ) -> Result<CapacityRow, CapacityError> {
-        let mut bench = self.bench(job)?;
+        let mut bench = self.bench(job, around)?;
         let kills = Service::of(fixed, None).kills();
         let holds = |functions: &Vec<FunctionService>| {
             self.objective.binding(&Service::of(functions, None), kills).margin <= 1.0
@@ -211,7 +234,7 @@ impl Capacity {
         })
     }
 
-    fn bench<'a>(&self, job: &Job<'a>) -> Result<Bench<'a>, CapacityError> {
+    fn bench<'a>(&self, job: &Job<'a>, around: Around<'a>) -> Result<Bench<'a>, CapacityError> {
         let Contestant { policy, settings, order, call_safeguards, .. } = job.contestant;
         let mut scenario = job.world.scenario.clone();
         scenario.platform.queue_order = *order;
@@ -229,13 +252,14 @@ impl Capacity {
         let reserved = reserved(workload.as_mut());
         let objective = self.objective;
         let (world, policy, seed) = (job.world, policy.clone(), job.seed);
-        Ok(Bench { world, scenario, policy, seed, workload, reserved, objective })
+        Ok(Bench { world, around, scenario, policy, seed, workload, reserved, objective })
     }
 }
 
 /// Everything that stays while load is raised.
 struct Bench<'a> {
     world: &'a CapacityWorld,
+    around: Around<'a>,
     scenario: Scenario,
     policy: String,
     seed: u64,
@@ -258,8 +282,13 @@ impl Bench<'_> {
         let warm_up = self.scenario.warm_up;
         let calls = self.reserved.calls;
         let mut measure = ServiceMeasure::new(self.objective, warm_up, calls, &is_decided);
-        let stop = || is_decided.load(Ordering::Relaxed);
-        run.play_until(cluster, self.workload.as_mut(), &mut measure, &stop)?;
+        let Around { watcher, own } = self.around;
+        let stop = || is_decided.load(Ordering::Relaxed) || watcher.is_stopped();
+        let own = own.assemble(&self.policy, self.seed);
+        run.play_until(own, cluster, self.workload.as_mut(), &mut measure, &stop)?;
+        if watcher.is_stopped() {
+            return Err(CapacityError::Stopped);
+        }
         let used = measure.used;
         Ok(Played { functions: measure.into_functions(), used })
     }
@@ -280,6 +309,9 @@ pub enum CapacityError {
         /// What the system says.
         problem: String,
     },
+    /// Fatal: the watcher stopped it.
+    #[error("the measurement was stopped")]
+    Stopped,
 }
 
 #[cfg(test)]

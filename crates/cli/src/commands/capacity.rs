@@ -7,10 +7,8 @@ use anyhow::bail;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use windfall_core::Duration;
-use windfall_sim::CpuModel;
-use windfall_studies::capacity::contestants::{Contestant, everybody, quick};
-use windfall_studies::capacity::objective::Objective;
+use windfall_studies::capacity::contestants::{Choice, Contestant};
+use windfall_studies::capacity::objective::{Objective, ObjectiveError, ObjectiveSettings};
 use windfall_studies::capacity::page::document;
 use windfall_studies::capacity::search::Search;
 use windfall_studies::capacity::summary::{CapacitySummary, summarize};
@@ -131,26 +129,16 @@ struct ObjectiveArguments {
 
 impl ObjectiveArguments {
     fn objective(&self) -> anyhow::Result<Objective> {
-        let shares =
-            [("--slow-share", self.slow_share), ("--violation-share", self.violation_share)];
-        if let Some((flag, share)) =
-            shares.into_iter().find(|(_, share)| !(1e-9..=1.0).contains(share))
-        {
-            bail!("{flag} is {share}, allowed is more than 0, at most 1");
-        }
-        if !(1.0..=1e6).contains(&self.slow_above) {
-            bail!("--slow-above is {}, allowed is 1 to 1000000", self.slow_above);
-        }
-        if !(0.001..=1e9).contains(&self.longest_wait) {
-            bail!("--longest-wait is {}, allowed is 0.001 to 1000000000 s", self.longest_wait);
-        }
-        Ok(Objective {
+        let settings = ObjectiveSettings {
             slow_share: self.slow_share,
             slow_above: self.slow_above,
             in_every_class: !self.no_classes,
             violation_share: self.violation_share,
-            longest_wait: Duration::from_secs_f64(self.longest_wait),
-            ..Objective::default()
+            longest_wait_seconds: self.longest_wait,
+        };
+        Objective::try_from(settings).map_err(|ObjectiveError { setting, value, allowed }| {
+            let flag = setting.replace('_', "-");
+            anyhow::anyhow!("--{flag} is {value}, allowed is {allowed}")
         })
     }
 }
@@ -250,7 +238,7 @@ impl Arguments {
         };
         for world in &mut worlds {
             if self.kernel_cpu {
-                world.scenario.cpu = CpuModel::kernel();
+                world.use_kernel_cpu();
             }
             world.nodes = self.nodes.unwrap_or(world.nodes);
             world.mib_per_core = self.mib_per_core.unwrap_or(world.mib_per_core);
@@ -286,56 +274,32 @@ impl Arguments {
 
     fn contestants(&self, worlds: &[CapacityWorld]) -> anyhow::Result<Vec<Contestant>> {
         let is_scarce = worlds.iter().any(CapacityWorld::memory_is_scarce);
-        let is_chosen = !self.policies.is_empty();
-        let mut all = if self.all || is_chosen { everybody(is_scarce) } else { quick() };
-        if let Some(name) = (self.policies.iter())
-            .find(|name| !all.iter().any(|one| one.label.starts_with(name.as_str())))
-        {
-            let known: Vec<&str> = all.iter().map(|one| one.label.as_str()).collect();
-            bail!("--policies: nobody's name begins with `{name}`; there are {}", known.join("; "));
-        }
-        if is_chosen {
-            let is_asked = |one: &Contestant| {
-                one.label == "fixed"
-                    || self.policies.iter().any(|name| one.label.starts_with(name.as_str()))
-            };
-            all.retain(is_asked);
-        }
-        if let Some(factor) = self.over_commits.iter().find(|one| !(0.1..=100.0).contains(*one)) {
-            bail!("--over-commits holds {factor}, allowed is 0.1 to 100");
-        }
-        for one in all.iter_mut().filter(|one| one.over_commits.len() > 1) {
-            if !self.over_commits.is_empty() {
-                one.over_commits.clone_from(&self.over_commits);
-            }
-        }
+        let mut choice = Choice {
+            policies: self.policies.clone(),
+            all: self.all,
+            over_commits: self.over_commits.clone(),
+            ..Choice::default()
+        };
         for setting in &self.set {
-            apply(setting, &mut all)?;
+            let (policy, table) = parsed(setting)?;
+            choice.settings.entry(policy.to_owned()).or_default().extend(table);
         }
-        Ok(all)
+        choice.contestants(is_scarce).map_err(|problem| anyhow::anyhow!("--{problem}"))
     }
 }
 
-/// Sets `policy.key=value` for everybody who runs that policy.
-fn apply(setting: &str, all: &mut [Contestant]) -> anyhow::Result<()> {
+/// The policy and the table of `policy.key=value`.
+fn parsed(setting: &str) -> anyhow::Result<(&str, toml::Table)> {
     let parts =
         setting.split_once('=').and_then(|(key, value)| Some((key.split_once('.')?, value)));
     let parsed = parts.and_then(|((policy, key), value)| {
         let table: toml::Table = format!("{key} = {value}").parse().ok()?;
         Some((policy, table))
     });
-    let Some((policy, table)) = parsed else {
-        bail!("--set is `{setting}`, allowed is e.g. windfall-admission.z=0.25");
-    };
-    let mut is_known = false;
-    for one in all.iter_mut().filter(|one| one.policy == policy) {
-        one.settings.get_or_insert_default().extend(table.clone());
-        is_known = true;
+    match parsed {
+        Some(parsed) => Ok(parsed),
+        None => bail!("--set is `{setting}`, allowed is e.g. windfall-admission.z=0.25"),
     }
-    if !is_known {
-        bail!("--set names `{policy}`, which does not take part");
-    }
-    Ok(())
 }
 
 /// Shows how far the searches have come.

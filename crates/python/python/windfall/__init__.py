@@ -15,6 +15,7 @@ from __future__ import annotations
 from windfall._native import Call, CallOutcome, RunningCall, __version__
 from windfall.checkpoints import Policy, export_onnx, load_policy, save_sb3
 from windfall.envs import Environment, environments, make
+from windfall.load_held import capacity, worlds
 from windfall.multi import parallel_env
 from windfall.registration import register_all
 from windfall.runs import Records, compare, policies, simulate
@@ -31,6 +32,7 @@ __all__ = [
     "Trace",
     "VectorEnv",
     "__version__",
+    "capacity",
     "compare",
     "environments",
     "export_onnx",
@@ -44,6 +46,7 @@ __all__ = [
     "register_all",
     "save_sb3",
     "simulate",
+    "worlds",
 ]
 
 register_all()

@@ -84,7 +84,7 @@ def _factory_of(policy: Any) -> Callable[[int], Any]:
     )
 
 
-def _sorted_out(given: Iterable[PolicyLike]) -> tuple[list[str], dict[str, Callable[[int], Any]]]:
+def sorted_out(given: Iterable[PolicyLike]) -> tuple[list[str], dict[str, Callable[[int], Any]]]:
     """Names for the registry, and factories of Python policies by name."""
     names: list[str] = []
     own: dict[str, Callable[[int], Any]] = {}
@@ -121,10 +121,10 @@ def compare(
     ``fixed``, which gives every call what its user reserves, always takes part: the other policies are paired with it
     (``result.pairs``). Results do not depend on ``threads``.
     """
-    names, own = _sorted_out(policies)
+    names, own = sorted_out(policies)
     if "fixed" not in names:
         names.insert(0, "fixed")
-    with _scenario(trace, minutes, scenario) as (text, called):
+    with opened_scenario(trace, minutes, scenario) as (text, called):
         answer, table = _native.run_sweep(text, called, _changes(names, loads, seeds), own, threads)
     result = json.loads(answer)
     records = Records(result["rows"])
@@ -143,8 +143,8 @@ def simulate(
     calls: bool = True,
 ) -> Records:
     """Plays one policy once: one record, and every call as NumPy columns in ``result.calls``."""
-    names, own = _sorted_out([policy])
-    with _scenario(trace, minutes, scenario) as (text, called):
+    names, own = sorted_out([policy])
+    with opened_scenario(trace, minutes, scenario) as (text, called):
         summary, columns = _native.run_single(text, called, _changes(names or ["fixed"], [load], [seed]), own, calls)
     records = Records([json.loads(summary)])
     records.calls = columns
@@ -166,7 +166,7 @@ def _changes(
 
 
 @contextmanager
-def _scenario(trace: TraceLike, minutes: int | None, scenario: Any) -> Iterator[tuple[str, str]]:
+def opened_scenario(trace: TraceLike, minutes: int | None, scenario: Any) -> Iterator[tuple[str, str]]:
     """The text of the scenario and what messages call it."""
     if scenario is not None:
         if trace is not None or minutes is not None:

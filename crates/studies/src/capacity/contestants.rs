@@ -1,6 +1,9 @@
 //! Who takes part: every incumbent at several over-commits, each of them also with our queue order, the bounds, and
 //! ours.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 use windfall_sim::QueueOrder;
 
 /// What a contestant is in the comparison.
@@ -133,4 +136,118 @@ pub fn quick() -> Vec<Contestant> {
         one.over_commits = vec![1.5, 2.0, 3.0];
     }
     few
+}
+
+/// Who of everybody takes part, and what is changed about them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Choice {
+    /// Only those whose labels begin like one of these, and `fixed`; the strongest few if there are none.
+    pub policies: Vec<String>,
+    /// Everybody instead of the strongest few.
+    pub all: bool,
+    /// Over-commits instead of the usual ones, for rules that are tried at several.
+    pub over_commits: Vec<f64>,
+    /// Settings by policy, over the usual ones.
+    pub settings: BTreeMap<String, toml::Table>,
+}
+
+impl Choice {
+    /// The contestants in worlds where memory is scarce or not.
+    pub fn contestants(&self, memory_is_scarce: bool) -> Result<Vec<Contestant>, ChoiceError> {
+        let is_chosen = !self.policies.is_empty();
+        let mut all = if self.all || is_chosen { everybody(memory_is_scarce) } else { quick() };
+        let begins = |one: &Contestant, name: &String| one.label.starts_with(name.as_str());
+        if let Some(name) =
+            self.policies.iter().find(|name| !all.iter().any(|one| begins(one, name)))
+        {
+            let known: Vec<&str> = all.iter().map(|one| one.label.as_str()).collect();
+            return Err(ChoiceError::Nobody { name: name.clone(), known: known.join("; ") });
+        }
+        if is_chosen {
+            all.retain(|one| {
+                one.label == "fixed" || self.policies.iter().any(|name| begins(one, name))
+            });
+        }
+        if let Some(&factor) = self.over_commits.iter().find(|one| !(0.1..=100.0).contains(*one)) {
+            return Err(ChoiceError::OverCommit { factor });
+        }
+        for one in all.iter_mut().filter(|one| one.over_commits.len() > 1) {
+            if !self.over_commits.is_empty() {
+                one.over_commits.clone_from(&self.over_commits);
+            }
+        }
+        for (policy, table) in &self.settings {
+            let mut known = all.iter_mut().filter(|one| one.policy == *policy).peekable();
+            if known.peek().is_none() {
+                return Err(ChoiceError::Absent { policy: policy.clone() });
+            }
+            known.for_each(|one| one.settings.get_or_insert_default().extend(table.clone()));
+        }
+        Ok(all)
+    }
+}
+
+/// Why a choice cannot be made. All are fatal.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// Nobody is called like this.
+    #[error("policies: nobody's name begins with `{name}`; there are {known}")]
+    Nobody {
+        /// What was asked for.
+        name: String,
+        /// Everybody's labels.
+        known: String,
+    },
+    /// No machine can be over-committed like this.
+    #[error("over-commits holds {factor}, allowed is 0.1 to 100")]
+    OverCommit {
+        /// What was asked for.
+        factor: f64,
+    },
+    /// A setting is for somebody who does not take part.
+    #[error("set names `{policy}`, which does not take part")]
+    Absent {
+        /// Who is meant.
+        policy: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(choice: &Choice) -> Vec<String> {
+        let all = choice.contestants(false).expect("the choice can be made");
+        all.into_iter().map(|one| one.label).collect()
+    }
+
+    #[test]
+    fn fixed_takes_part_beside_whoever_is_chosen() {
+        let chosen = Choice { policies: vec!["peak".into()], ..Choice::default() };
+        assert_eq!(labels(&chosen), ["fixed", "peak-oracle", "peak-oracle, ordered"]);
+        assert_eq!(labels(&Choice::default()).len(), quick().len());
+    }
+
+    #[test]
+    fn over_commits_replace_those_of_rules_that_have_several() {
+        let policies = vec!["weights".into(), "peak".into()];
+        let choice = Choice { policies, over_commits: vec![1.75], ..Choice::default() };
+        let all = choice.contestants(false).expect("the choice can be made");
+        let of =
+            |label: &str| &all.iter().find(|one| one.label == label).expect(label).over_commits;
+        assert_eq!((of("weights"), of("peak-oracle")), (&vec![1.75], &vec![1.0]));
+    }
+
+    #[test]
+    fn mistakes_name_what_is_there() {
+        let wrong = |choice: Choice| choice.contestants(false).expect_err("wrong").to_string();
+        let nobody = Choice { policies: vec!["wieghts".into()], ..Choice::default() };
+        assert!(wrong(nobody).contains("`wieghts`; there are fixed; "));
+        let far = Choice { over_commits: vec![0.0], ..Choice::default() };
+        assert!(wrong(far).contains("allowed is 0.1 to 100"));
+        let settings = BTreeMap::from([("vpa".to_owned(), toml::Table::new())]);
+        assert!(wrong(Choice { settings, ..Choice::default() }).contains("`vpa`"));
+    }
 }

@@ -12,7 +12,7 @@
 //! objective holds while the largest margin is at most 1. A class with fewer than 100 calls has no say, because one
 //! call would decide it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use windfall_core::Duration;
 
 use super::measure::{CLASSES, FunctionService};
@@ -53,6 +53,82 @@ impl Default for Objective {
             longest_wait_runs: 10.0,
             counts_kills: true,
         }
+    }
+}
+
+/// What users say of an objective; the rest is as usual.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObjectiveSettings {
+    /// Share of calls that may be slow.
+    pub slow_share: f64,
+    /// A call is slow if its bounded slowdown is above this.
+    pub slow_above: f64,
+    /// Whether that holds in every class of duration as well.
+    pub in_every_class: bool,
+    /// Share of calls that may run longer than alone at their reservation.
+    pub violation_share: f64,
+    /// The longest that anybody may wait, or ten run times where that is more.
+    pub longest_wait_seconds: f64,
+}
+
+impl Default for ObjectiveSettings {
+    fn default() -> Self {
+        let usual = Objective::default();
+        Self {
+            slow_share: usual.slow_share,
+            slow_above: usual.slow_above,
+            in_every_class: usual.in_every_class,
+            violation_share: usual.violation_share,
+            longest_wait_seconds: usual.longest_wait.as_secs_f64(),
+        }
+    }
+}
+
+/// Fatal: a number that no objective can have.
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("{setting} is {value}, allowed is {allowed}")]
+pub struct ObjectiveError {
+    /// Which one, without its unit.
+    pub setting: &'static str,
+    /// What was asked for.
+    pub value: f64,
+    /// What may be asked for.
+    pub allowed: &'static str,
+}
+
+impl TryFrom<ObjectiveSettings> for Objective {
+    type Error = ObjectiveError;
+
+    fn try_from(settings: ObjectiveSettings) -> Result<Self, ObjectiveError> {
+        let ObjectiveSettings {
+            slow_share,
+            slow_above,
+            in_every_class,
+            violation_share,
+            longest_wait_seconds,
+        } = settings;
+        const SHARE: &str = "more than 0, at most 1";
+        let wait = longest_wait_seconds;
+        let checks = [
+            ("slow_share", slow_share, 1e-9..=1.0, SHARE),
+            ("violation_share", violation_share, 1e-9..=1.0, SHARE),
+            ("slow_above", slow_above, 1.0..=1e6, "1 to 1000000"),
+            ("longest_wait", wait, 0.001..=1e9, "0.001 to 1000000000 s"),
+        ];
+        for (setting, value, range, allowed) in checks {
+            if !range.contains(&value) {
+                return Err(ObjectiveError { setting, value, allowed });
+            }
+        }
+        Ok(Self {
+            slow_share,
+            slow_above,
+            in_every_class,
+            violation_share,
+            longest_wait: Duration::from_secs_f64(wait),
+            ..Self::default()
+        })
     }
 }
 
@@ -193,6 +269,16 @@ mod tests {
 
     fn service(calls: [u32; 4], slow: [u32; 4]) -> FunctionService {
         FunctionService { calls, slow, ..FunctionService::default() }
+    }
+
+    #[test]
+    fn settings_are_the_usual_objective_unless_something_is_said_and_mistakes_are_named() {
+        assert_eq!(Objective::try_from(ObjectiveSettings::default()), Ok(Objective::default()));
+        let wrong = ObjectiveSettings { slow_share: f64::NAN, ..ObjectiveSettings::default() };
+        let error = Objective::try_from(wrong).expect_err("no share");
+        assert_eq!(error.to_string(), "slow_share is NaN, allowed is more than 0, at most 1");
+        let wrong = ObjectiveSettings { longest_wait_seconds: 0.0, ..ObjectiveSettings::default() };
+        assert_eq!(Objective::try_from(wrong).expect_err("too short").setting, "longest_wait");
     }
 
     #[test]

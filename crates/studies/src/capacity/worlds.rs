@@ -9,7 +9,7 @@ use windfall_core::statistics::Interval;
 use windfall_core::{Allocation, Duration};
 use windfall_scenario::cluster::Reserved;
 use windfall_scenario::settings::Scenario;
-use windfall_sim::{Cluster, Placement};
+use windfall_sim::{Cluster, CpuModel, Placement};
 use windfall_trace::{AzureLikeSettings, Caps, Fold, ReadOptions, Source};
 
 /// MiB for each core of a node where memory is not scarce, and where it is.
@@ -77,6 +77,11 @@ impl CapacityWorld {
         let mib_per_core = if is_scarce { SCARCE_MIB_PER_CORE } else { world.mib_per_core };
         let without_largest = if name == "trace-tail" { 3 } else { 0 };
         Some(Self { mib_per_core, without_largest, ..world })
+    }
+
+    /// Shares CPU as the Linux kernel does instead of continuously.
+    pub fn use_kernel_cpu(&mut self) {
+        self.scenario.cpu = CpuModel::kernel();
     }
 
     /// Whether memory may bind.
