@@ -16,6 +16,7 @@
 pub mod api;
 pub mod client;
 pub mod database;
+pub mod embedded;
 pub mod governance;
 pub mod health;
 pub mod learning;

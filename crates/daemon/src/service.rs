@@ -38,6 +38,12 @@ impl Clock {
         Self { began: Instant::now(), began_unix_ms: crate::database::unix_ms() }
     }
 
+    /// Began at `began`: the clock of a platform that has one of its own.
+    pub fn began_at(began: Instant) -> Self {
+        let passed = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Self { began, began_unix_ms: crate::database::unix_ms().saturating_sub(passed) }
+    }
+
     /// The time since the beginning.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.began.elapsed().as_nanos() as u64)

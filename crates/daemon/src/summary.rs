@@ -7,6 +7,7 @@ use windfall_telemetry::Document;
 use windfall_telemetry::document::{Axis, Block, Cell, Chart, Section, Series, Table};
 use windfall_telemetry::report::ReportContext;
 
+use crate::embedded::load::Sent;
 use crate::live::{ClusterPoint, FunctionLive, Live};
 use crate::managed_platform::PlatformKind;
 use crate::service::Service;
@@ -46,6 +47,8 @@ pub struct Summary {
     pub core_seconds_used: f64,
     /// Times a safeguard changed a decision.
     pub safeguard_trips: u64,
+    /// What the load sent and how it was answered, where functions are real.
+    pub load: Option<Sent>,
     /// Whether every function is known to have its own allocation back; nothing while it runs.
     pub restored: Option<bool>,
     /// Where the report is.
@@ -73,6 +76,7 @@ impl Summary {
             core_seconds_held: totals.core_seconds_held,
             core_seconds_used: totals.core_seconds_used,
             safeguard_trips: totals.safeguard_trips,
+            load: None,
             restored: None,
             report: None,
         }

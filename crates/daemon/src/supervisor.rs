@@ -279,4 +279,6 @@ fn service_of(totals: &Totals) -> Service {
 }
 
 #[cfg(test)]
+mod learning_stories;
+#[cfg(test)]
 mod stories;

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::repository::Repository;
 
 /// What a reader types first; everything else in the README comes after it.
-const FIRST_COMMANDS: [&str; 2] = ["cargo run --release -- compare", "cargo xtask check"];
+const FIRST_COMMANDS: [&str; 2] = ["cargo run --release -- up --for 120s", "cargo xtask check"];
 
 /// Folders that pages speak of by their path.
 const TOP_FOLDERS: &[&str] = &["crates/", "docs/", "scenarios/", "tests/", "xtask/"];

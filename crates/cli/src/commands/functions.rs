@@ -3,6 +3,7 @@
 mod client;
 mod connection;
 mod deploy;
+pub(crate) mod folder;
 mod invoke;
 mod logs;
 mod new;

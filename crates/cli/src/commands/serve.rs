@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
-use windfall_core::{Allocation, Seed};
+use windfall_core::{Allocation, Mebibytes, Seed};
 use windfall_embedded::pool::SizedBy;
 use windfall_embedded::{AgentSettings, Deciders, GatewaySettings, Service, ServiceSettings};
 use windfall_registry::{Assembled, PolicySettings, assemble, sizes_single_calls};
@@ -119,13 +119,7 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
 /// A policy by its name, behind its safeguards, and whose size the limits are under it.
 pub(crate) fn deciders(policy: &str) -> anyhow::Result<(Deciders, SizedBy)> {
     let mut assembled: Assembled = assemble(policy, &PolicySettings::new(), Seed::new(1))?;
-    if assembled.foresight {
-        bail!("policy `{policy}` needs to know the future, which no real platform does");
-    }
-    let sized_by = match &assembled.tick {
-        Some(_) if !sizes_single_calls(policy) => SizedBy::Instance,
-        _ => SizedBy::Call,
-    };
+    let sized_by = sized_by(policy, &assembled)?;
     let is_of_use = sized_by == SizedBy::Instance || !assembled.ticks_resize_only;
     let safeguards = std::mem::take(&mut assembled.tick_safeguards);
     let ticks = assembled.tick.take().filter(|_| is_of_use).map(|tick| (tick, safeguards));
@@ -133,19 +127,35 @@ pub(crate) fn deciders(policy: &str) -> anyhow::Result<(Deciders, SizedBy)> {
     Ok((Deciders { control, ticks, sinks: Vec::new() }, sized_by))
 }
 
+/// Whose size the limits are under a policy; an error if it is none for a real platform.
+pub(crate) fn sized_by(policy: &str, assembled: &Assembled) -> anyhow::Result<SizedBy> {
+    if assembled.foresight {
+        bail!("policy `{policy}` needs to know the future, which no real platform does");
+    }
+    Ok(match &assembled.tick {
+        Some(_) if !sizes_single_calls(policy) => SizedBy::Instance,
+        _ => SizedBy::Call,
+    })
+}
+
 fn node_limit(arguments: &Arguments) -> anyhow::Result<Allocation> {
     let factor = arguments.over_commit;
     if !(0.1..=100.0).contains(&factor) {
         bail!("--over-commit is {factor}, allowed is 0.1 to 100");
     }
-    let cores = std::thread::available_parallelism().context("the number of cores")?;
-    let cpu = (usize::from(cores) as f64 * 1000.0 * factor).round() as u32;
     let memory = match arguments.memory {
         Some(mib) if mib >= 64 => mib,
         Some(mib) => bail!("--memory is {mib}, allowed is 64 MiB or more"),
-        None => machine_memory()? / 4 * 3,
+        None => return machine_limit(factor),
     };
-    Ok(Allocation::new(cpu, memory))
+    Ok(Allocation { memory: Mebibytes::new(memory), ..machine_limit(factor)? })
+}
+
+/// What may be granted on this machine: its cores, so many times, and three quarters of its memory.
+pub(crate) fn machine_limit(factor: f64) -> anyhow::Result<Allocation> {
+    let cores = std::thread::available_parallelism().context("the number of cores")?;
+    let cpu = (usize::from(cores) as f64 * 1000.0 * factor).round() as u32;
+    Ok(Allocation::new(cpu, machine_memory()? / 4 * 3))
 }
 
 /// Memory of the machine, MiB.

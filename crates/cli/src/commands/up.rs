@@ -1,6 +1,7 @@
 //! `windfall up`: a platform, a load, the manager and its dashboard, in one command.
 
 mod preflight;
+mod stage;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,20 +12,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use windfall_core::Seed;
 use windfall_daemon::database::{Records, Retention, file_in};
-use windfall_daemon::simulated::{SimulatedPlatform, SimulatedWorld};
+use windfall_daemon::embedded::load::{Amount, SampleLoad};
 use windfall_daemon::summary::{Summary, report};
-use windfall_daemon::supervisor::PlatformParts;
 use windfall_daemon::{
-    Clock, ManagedPlatform, Mode, Server, Service, Supervisor, SupervisorSettings, prepare,
-    random_token,
+    Mode, PlatformKind, Server, Service, Supervisor, SupervisorSettings, random_token,
 };
-use windfall_scenario::Scenario;
-use windfall_trace::{AzureLikeSettings, Source};
+use windfall_registry::{PolicySettings, assemble};
 
 use crate::arguments::{ObjectFormat, load};
 use crate::output::{command_line, directory, print, print_json, write_whole};
-use preflight::Preflight;
+use preflight::{FunctionsApi, Preflight};
+use stage::{REAL_LOAD, RealHost, Stage, is_free};
+
+/// Where the dashboard is expected.
+const USUAL_ADDRESS: ([u8; 4], u16) = ([127, 0, 0, 1], 7117);
 
 /// Start a platform with a load, manage it, and show it in a browser.
 #[derive(Args)]
@@ -50,30 +53,31 @@ pub(crate) struct Arguments {
     /// Time between two ticks
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, help_heading = "Run")]
     tick: Duration,
-    /// Functions of the generated load
+    /// Run the functions of this folder (.py, .js) instead of the samples; NAME.json beside NAME.py has parameters
+    #[arg(long, value_name = "DIR", help_heading = "Load")]
+    functions: Option<PathBuf>,
+    /// Calls per hour, 0 for none; else as many as --load says
+    #[arg(long, value_name = "N", value_parser = calls_per_hour, help_heading = "Load")]
+    calls_per_hour: Option<f64>,
+    /// What calls reserve over what there is; else 0.4 embedded, 0.2 emulated, 0.7 simulated
+    #[arg(long, value_parser = load, help_heading = "Load")]
+    load: Option<f64>,
+    /// Functions of the generated load, where the platform is simulated
     #[arg(long, value_name = "N", default_value_t = 40, help_heading = "Load")]
     count: u32,
-    /// Calls per hour of the generated load
-    #[arg(long, value_name = "N", default_value_t = 36_000.0, help_heading = "Load")]
-    calls_per_hour: f64,
-    /// What users reserve over what there is, where the platform is simulated
-    #[arg(long, default_value = "0.7", value_parser = load, help_heading = "Load")]
-    load: f64,
     /// Simulated seconds per second, where the platform is simulated
     #[arg(long, default_value_t = 1.0, value_parser = speed, help_heading = "Load")]
     speed: f64,
     /// The seed of the load and of policies
     #[arg(long, default_value_t = 1, help_heading = "Load")]
     seed: u64,
-    /// Where the API and the dashboard listen; port 0 takes a free one
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:7117",
-        help_heading = "Service"
-    )]
-    listen: SocketAddr,
-    /// Folder for the database
+    /// Where API and dashboard listen; else 127.0.0.1:7117, or a free port if that is taken
+    #[arg(long, value_name = "ADDRESS", help_heading = "Service")]
+    listen: Option<SocketAddr>,
+    /// Where the functions' own API listens; else 127.0.0.1:3233, or a free port if that is taken
+    #[arg(long, value_name = "ADDRESS", help_heading = "Service")]
+    functions_listen: Option<SocketAddr>,
+    /// Folder for the databases
     #[arg(long, value_name = "DIR", default_value = "runs/up", help_heading = "Service")]
     state: PathBuf,
     /// Price of a core per hour, for the dashboard
@@ -98,6 +102,8 @@ enum Choice {
     Auto,
     /// Real functions in cgroups on this machine
     Embedded,
+    /// Real functions as plain processes, limits imitated without cgroups
+    Emulated,
     /// The simulator in real time; no function runs
     Simulated,
 }
@@ -133,6 +139,11 @@ fn speed(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a speed, allowed is 0.1 to 1000"))
 }
 
+fn calls_per_hour(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|calls| (0.0..=3_600_000.0).contains(calls));
+    number.ok_or_else(|| format!("`{text}` is not a rate, allowed is 0 to 3600000"))
+}
+
 fn token(text: &str) -> Result<String, String> {
     let is_token = text.len() >= 16 && text.chars().all(|digit| digit.is_ascii_hexdigit());
     is_token
@@ -141,20 +152,30 @@ fn token(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    // A name that does not exist is refused before anything is started.
+    for policy in [Some(&arguments.policy), arguments.shadow.as_ref()].into_iter().flatten() {
+        assemble(policy, &PolicySettings::new(), Seed::new(arguments.seed))?;
+    }
+    let mut preflight = Preflight;
+    // First of all: the spawner is a fork of this process, which must not have threads yet.
+    let host = stage::host(arguments.platform, &mut preflight)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
         .context("cannot listen for Ctrl-C")?;
-    let began = Instant::now();
-    let mut preflight = Preflight;
-    let (mut service, database) = start(arguments, &mut preflight)?;
+    let Started { mut service, database, functions, mut load } =
+        start(arguments, host, &mut preflight)?;
     let token = token_for_changes(arguments)?;
-    let server = Server::start(arguments.listen, &service, token.clone(), Some(database))?;
+    let server = Server::start(address(arguments), &service, token.clone(), Some(database))?;
     preflight.ok("dashboard", &format!("listens on {}", server.address()));
-    preflight.invite(server.address(), &token, began.elapsed());
+    preflight.invite(server.address(), &token, functions.as_ref(), began.elapsed());
 
     wait(arguments, &service, &interrupted);
-    let mut summary = Summary::of(&service);
+    let sent = load.as_mut().map(SampleLoad::stop);
+    // The last calls are taken in with the next step.
+    std::thread::sleep(Duration::from_millis(200));
+    let mut summary = Summary { load: sent, ..Summary::of(&service) };
     let written = arguments.report.as_deref().map(|file| {
         let page = report(&service, &summary, command_line());
         write_whole(file, &page).map(|()| file.display().to_string())
@@ -164,6 +185,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     drop(server);
     show(arguments, &summary)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The address that was asked for; else the usual one, or a free port of it.
+fn address(arguments: &Arguments) -> SocketAddr {
+    let mut usual = SocketAddr::from(USUAL_ADDRESS);
+    if arguments.listen.is_none() && !is_free(usual) {
+        usual.set_port(0);
+    }
+    arguments.listen.unwrap_or(usual)
 }
 
 /// The token of the command line, of the environment (so that no process list shows it), or a random one.
@@ -177,8 +207,20 @@ fn token_for_changes(arguments: &Arguments) -> anyhow::Result<String> {
     random_token().context("no random token: /dev/urandom cannot be read")
 }
 
-/// Everything up to the running manager.
-fn start(arguments: &Arguments, preflight: &mut Preflight) -> anyhow::Result<(Service, PathBuf)> {
+/// The running manager with what belongs to it.
+struct Started {
+    service: Service,
+    database: PathBuf,
+    functions: Option<FunctionsApi>,
+    load: Option<SampleLoad>,
+}
+
+/// Everything up to the running manager and the load.
+fn start(
+    arguments: &Arguments,
+    host: Option<RealHost>,
+    preflight: &mut Preflight,
+) -> anyhow::Result<Started> {
     let settings = SupervisorSettings {
         policy: arguments.policy.clone(),
         shadow: arguments.shadow.clone(),
@@ -190,56 +232,42 @@ fn start(arguments: &Arguments, preflight: &mut Preflight) -> anyhow::Result<(Se
         price_per_core_hour: arguments.price,
         ..SupervisorSettings::default()
     };
-    let (prepared, parts) = prepare(settings)?;
-    preflight.ok("policy", &arguments.policy);
-    let platform = platform(arguments, parts, preflight)?;
+    directory(&arguments.state)?;
     let records = records(&arguments.state, preflight)?;
-    let database = file_in(&arguments.state);
+    let Stage { prepared, platform, clock, functions, called } =
+        stage::stage(arguments, &settings, host, preflight)?;
+    preflight.ok("policy", &arguments.policy);
     let manager = Supervisor::new(prepared, platform, records);
     if let Some(mode) = arguments.mode {
         manager.governance().set_mode(mode);
     }
     preflight.ok("mode", &manager.governance().mode().to_string());
-    Ok((Service::start(manager, Clock::begin())?, database))
-}
-
-/// The platform that was asked for, or the best there is.
-fn platform(
-    arguments: &Arguments,
-    parts: PlatformParts,
-    preflight: &mut Preflight,
-) -> anyhow::Result<Box<dyn ManagedPlatform>> {
-    match arguments.platform {
-        Choice::Embedded => anyhow::bail!(
-            "the embedded platform is not part of this build; use --platform simulated"
-        ),
-        Choice::Auto => preflight.missing(
-            "embedded platform",
-            "not part of this build: the simulator in real time takes its place, no function runs",
-        ),
-        Choice::Simulated => {}
-    }
-    let generator = AzureLikeSettings {
-        functions: arguments.count,
-        calls_per_hour: arguments.calls_per_hour,
-        ..AzureLikeSettings::default()
+    let service = Service::start(manager, clock)?;
+    let amount = match arguments.calls_per_hour {
+        Some(calls) if calls <= 0.0 => None,
+        Some(calls) => Some(Amount::PerHour(calls)),
+        None => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+            // Imitated limits are coarse, and nothing protects the run from other programs.
+            let usual =
+                if service.kind == PlatformKind::Emulated { REAL_LOAD / 2.0 } else { REAL_LOAD };
+            Some(Amount::Reserving(arguments.load.unwrap_or(usual) * cores))
+        }
     };
-    let scenario = Scenario {
-        trace: Source::AzureLike(generator),
-        loads: vec![arguments.load],
-        ..Scenario::default()
+    let load = match (&functions, amount) {
+        (Some(api), Some(amount)) => {
+            let load = SampleLoad::start(api.address, &api.key, called, amount, arguments.seed)?;
+            let rate = load.per_second();
+            preflight.ok("load", &format!("a generated hour, {rate:.1} calls a second over HTTP"));
+            Some(load)
+        }
+        _ => None,
     };
-    let described = scenario.trace.describe();
-    let world = SimulatedWorld { scenario, seed: arguments.seed, speed: arguments.speed };
-    let platform = SimulatedPlatform::start(&world, parts.calls, parts.needs)?;
-    preflight.ok("platform", &format!("simulated, {}", platform.kind().explained()));
-    preflight.ok("load", &described);
-    Ok(Box::new(platform))
+    Ok(Started { service, database: file_in(&arguments.state), functions, load })
 }
 
 /// The database, checked; one that is damaged is set aside and named.
 fn records(folder: &Path, preflight: &mut Preflight) -> anyhow::Result<Records> {
-    directory(folder)?;
     let file = file_in(folder);
     let is_damaged = match windfall_daemon::database::check(&file) {
         Ok(problems) => !problems.is_empty(),
@@ -250,7 +278,8 @@ fn records(folder: &Path, preflight: &mut Preflight) -> anyhow::Result<Records> 
         let aside = file.with_extension("damaged");
         std::fs::rename(&file, &aside)
             .with_context(|| format!("{} is damaged and cannot be set aside", file.display()))?;
-        preflight.missing("database", &format!("was damaged; set aside as {}", aside.display()));
+        let detail = format!("it was damaged; set aside as {}", aside.display());
+        preflight.missing("database", "nothing to do, a new one is begun", &detail);
     }
     let records = Records::open(&file, Retention::default())?;
     preflight.ok("database", &file.display().to_string());
@@ -275,7 +304,7 @@ fn show(arguments: &Arguments, summary: &Summary) -> anyhow::Result<()> {
     let report = summary.report.as_deref().unwrap_or("none; --report FILE writes one");
     print(&format!(
         "platform    {}, policy {}, mode {}, {:.0} s\n\
-         served      {} calls, {} failed\n\
+         served      {} calls, {} failed{}\n\
          latency     p50 {:.0} ms, p99 {:.0} ms; {:.2} % of {} judged calls met their objective\n\
          core-s      {:.1} reserved, {:.1} held ({:.0} % saved), {:.1} used\n\
          safeguards  {} decisions changed\n\
@@ -287,6 +316,9 @@ fn show(arguments: &Arguments, summary: &Summary) -> anyhow::Result<()> {
         summary.seconds,
         summary.calls,
         summary.failed,
+        summary.load.map_or_else(String::new, |load| {
+            format!("; the load sent {}, {} without success", load.sent, load.failed)
+        }),
         summary.p50_ms,
         summary.p99_ms,
         summary.objective_met_share * 100.0,

@@ -11,6 +11,7 @@ mod golden;
 mod journals;
 mod load;
 mod machine;
+mod manager;
 mod program;
 mod real_data;
 mod reproductions;

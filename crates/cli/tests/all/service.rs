@@ -13,7 +13,7 @@ const FAST: [&str; 8] =
     ["--platform", "simulated", "--listen", "127.0.0.1:0", "--speed", "60", "--tick", "200ms"];
 
 /// Keys that scripts rely on.
-const KEYS: [&str; 10] = [
+pub(super) const KEYS: [&str; 10] = [
     "platform",
     "calls",
     "failed",
@@ -72,7 +72,7 @@ impl Running {
             .expect("it starts");
         let stderr = child.stderr.take().expect("it is piped");
         let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
-        let line = lines.find(|line| line.contains("dashboard   http://")).expect("it is ready");
+        let line = lines.find(|line| line.contains("dashboard    http://")).expect("it is ready");
         let url = line.trim().trim_start_matches("dashboard").trim();
         let url = url.split("/#").next().unwrap_or_default().to_owned();
         // Somebody must read on, or the program would wait for its own messages.

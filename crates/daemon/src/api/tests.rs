@@ -119,7 +119,9 @@ fn everything_can_be_read_and_every_order_has_its_effect() {
         "openapi.json",
     ];
     for path in paths {
-        assert_eq!(site.get(&format!("/api/v1/{path}")).0, 200, "{path}");
+        let (status, _) = site.get(&format!("/api/v1/{path}"));
+        // A machine that is too busy for five ticks a second makes the health `failing`, which is 503.
+        assert!(status == 200 || (path == "health" && status == 503), "{path}: {status}");
     }
     let (_, list) = site.get("/api/v1/functions?limit=1");
     let name = list["functions"][0]["name"].as_str().unwrap().to_owned();

@@ -16,6 +16,7 @@ mod call_state;
 mod changes;
 mod deadlines;
 mod desk;
+mod levels;
 mod looks;
 mod machine;
 pub(crate) mod message;
@@ -37,7 +38,7 @@ use windfall_sandbox::{Limits, Quota};
 
 pub use machine::{Machine, MachineCapabilities, Worker};
 use message::Message;
-pub use message::Status;
+pub use message::{NodeLevels, Status};
 use node::Node;
 
 use crate::clock::Clock;
@@ -129,6 +130,11 @@ impl Agent {
     /// How it goes; nothing if the thread does not answer.
     pub fn status(&self) -> Option<Status> {
         self.ask(|reply| Message::Status { reply })
+    }
+
+    /// What running calls hold now; nothing if the thread does not answer.
+    pub fn levels(&self) -> Option<NodeLevels> {
+        self.ask(|reply| Message::Levels { reply })
     }
 
     /// Where the instances of a function accept connections, for measurements beside the gateway.

@@ -16,6 +16,11 @@ impl Clock {
         Self { started: Instant::now() }
     }
 
+    /// The moment at which it showed zero.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
     /// The time now.
     pub fn now(&self) -> Timestamp {
         self.at(Instant::now())

@@ -6,16 +6,17 @@
 //! ```
 
 mod deployment;
+mod on_request;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use windfall_core::{CallId, FunctionId, Mebibytes, Timestamp};
+use windfall_core::{Allocation, CallId, FunctionId, Mebibytes, Timestamp};
 use windfall_openwhisk::{
     Action, Call, FullName, Granted, Outcome, Ran, Runner, StartKind as Start, Times,
 };
@@ -27,6 +28,11 @@ use crate::clock::{Clock, std_duration};
 use crate::exchange::{self, Failed};
 use crate::pool::{CallFinish, ReplyReason, StartKind};
 use deployment::{Deployed, Deployments};
+use on_request::Remembered;
+pub use on_request::{OnRequest, RequestError};
+
+/// The id of an action that cannot be called.
+const NO_FUNCTION: FunctionId = FunctionId(u32::MAX);
 
 /// How calls are carried out.
 #[derive(Clone, Debug)]
@@ -64,6 +70,7 @@ pub struct Gateway {
     functions: RwLock<HashMap<FullName, Deployed>>,
     next_function: AtomicU32,
     next_call: AtomicU64,
+    remembered: Mutex<Remembered>,
 }
 
 /// What a call came to so far.
@@ -90,6 +97,7 @@ impl Gateway {
             functions: RwLock::new(HashMap::new()),
             next_function: AtomicU32::new(0),
             next_call: AtomicU64::new(0),
+            remembered: Mutex::new(Remembered::default()),
         }
     }
 
@@ -106,13 +114,22 @@ impl Gateway {
         std_duration(self.clock.now().since(from))
     }
 
-    async fn carry_out(&self, call: &Call, deployed: &Deployed) -> (Outcome, Progress) {
+    /// Runs `call`, at `size` where someone asked for one and at the size that the policy decides otherwise.
+    async fn carry_out(
+        &self,
+        call: &Call,
+        deployed: &Deployed,
+        size: Option<Allocation>,
+    ) -> (Outcome, Progress) {
         let mut progress = Progress::default();
         let function = match &deployed.callable {
             Ok(callable) => callable,
             Err(problem) => return (Outcome::SystemError(problem.clone()), progress),
         };
         let id = CallId(self.next_call.fetch_add(1, Ordering::Relaxed));
+        if size.is_none() {
+            self.remembered.lock().unwrap_or_else(PoisonError::into_inner).take_in(id, call);
+        }
         let arrived_at = self.clock.at(call.arrived.monotonic);
         let (reply, mut verdict) = oneshot::channel();
         let input = function
@@ -124,6 +141,7 @@ impl Gateway {
             call: id,
             function: deployed.function,
             input,
+            size,
             arrived_at,
             asked_at: self.clock.now(),
             deadline: self.clock.at(call.deadline),
@@ -260,19 +278,19 @@ impl Runner for Gateway {
         }
         let callable = self.deployments.callable(action, &self.settings);
         let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
+        // One that could not be called so far has no id yet.
         let known = functions.get(&action.name).map(|deployed| deployed.function);
+        let known = known.filter(|function| *function != NO_FUNCTION);
+        let mut function = known.unwrap_or(NO_FUNCTION);
         if let Ok(callable) = &callable {
-            let function = known
+            function = known
                 .unwrap_or_else(|| FunctionId(self.next_function.fetch_add(1, Ordering::Relaxed)));
             let spec = Arc::clone(&callable.spec);
             // Sent while the lock is held, so that ids reach the agent in their order.
             let _ = self.inbox.send(Message::Deploy { function, spec });
-            functions
-                .insert(action.name.clone(), Deployed { function, callable: Ok(callable.clone()) });
-            return;
         }
-        let function = known.unwrap_or(FunctionId(u32::MAX));
-        functions.insert(action.name.clone(), Deployed { function, callable });
+        let action = Arc::clone(action);
+        functions.insert(action.name.clone(), Deployed { function, callable, action });
     }
 
     fn removed(&self, name: &FullName) {
@@ -286,19 +304,23 @@ impl Runner for Gateway {
             let waited = call.arrived.monotonic.elapsed();
             return Ran::not_started("the action is not deployed", waited);
         };
-        let (outcome, progress) = self.carry_out(&call, &deployed).await;
-        let mut ran = Ran::not_started("", Duration::ZERO);
-        (ran.outcome, ran.times, ran.logs) = (outcome, progress.times, progress.logs);
-        ran.start_kind = progress.start_kind.unwrap_or(Start::Cold);
-        ran.granted = progress.granted;
-        if let Some(problem) = progress.fallback {
-            ran.annotations.set("fallback", problem);
-        }
-        if progress.memory_kills > 0 {
-            ran.annotations.set("memoryKills", progress.memory_kills);
-        }
-        ran
+        let (outcome, progress) = self.carry_out(&call, &deployed, None).await;
+        ran_of(outcome, progress)
     }
+}
+
+fn ran_of(outcome: Outcome, progress: Progress) -> Ran {
+    let mut ran = Ran::not_started("", Duration::ZERO);
+    (ran.outcome, ran.times, ran.logs) = (outcome, progress.times, progress.logs);
+    ran.start_kind = progress.start_kind.unwrap_or(Start::Cold);
+    ran.granted = progress.granted;
+    if let Some(problem) = progress.fallback {
+        ran.annotations.set("fallback", problem);
+    }
+    if progress.memory_kills > 0 {
+        ran.annotations.set("memoryKills", progress.memory_kills);
+    }
+    ran
 }
 
 fn stopping() -> Outcome {

@@ -29,7 +29,7 @@ pub mod service;
 #[cfg(any(test, feature = "trial"))]
 pub mod trial;
 
-pub use agent::{Agent, AgentSettings, Machine, Status, Worker};
+pub use agent::{Agent, AgentSettings, Machine, NodeLevels, Status, Worker};
 pub use clock::Clock;
 pub use function::FunctionSpec;
 pub use gateway::{Gateway, GatewaySettings};

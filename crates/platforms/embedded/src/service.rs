@@ -86,6 +86,7 @@ pub struct Deciders {
 /// A platform that listens.
 pub struct Service {
     agent: Arc<Agent>,
+    gateway: Arc<Gateway>,
     ticker: Option<Ticker>,
     listener: TcpListener,
     routes: axum::Router,
@@ -110,7 +111,7 @@ impl Service {
             .map_err(ServiceError::Thread)?;
         let gateway = GatewaySettings { api_host: address.to_string(), ..settings.gateway };
         let gateway = Arc::new(Gateway::new(&agent, gateway));
-        let agent = Arc::new(agent);
+        let (agent, runner) = (Arc::new(agent), Arc::clone(&gateway));
         let path = settings.database;
         let api = api_settings(&settings.agent);
         // Reading the store blocks, which tasks must not.
@@ -119,7 +120,7 @@ impl Service {
             let namespace = EntityName::new(NAMESPACE).expect("a constant that is a name");
             let identity = key_file::identity(&store, &path, &namespace)?;
             let key = identity.key.clone();
-            let state = ApiState::new(gateway, store.clone(), vec![identity], api)?;
+            let state = ApiState::new(runner, store.clone(), vec![identity], api)?;
             Ok::<_, ServiceError>((store, key, state))
         });
         let (store, key, state) = opened.await.expect("opening a store does not panic")?;
@@ -135,7 +136,7 @@ impl Service {
             }
             None => None,
         };
-        Ok(Self { agent, ticker, listener, routes, store, address, key })
+        Ok(Self { agent, gateway, ticker, listener, routes, store, address, key })
     }
 
     /// Where it listens.
@@ -146,6 +147,11 @@ impl Service {
     /// The key of the one caller.
     pub fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// What runs calls, for those that do not come through the API.
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
     }
 
     /// The agent behind it.

@@ -1,5 +1,7 @@
 //! `windfall bench daemon`: ticks, pages and rows of the manager, and its share of the machine.
 
+mod overhead;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -54,16 +56,28 @@ struct Measured {
     decisions_dropped: u64,
     /// Growth of resident memory while they were written, MB.
     decisions_memory_growth_mb: f64,
-    /// CPU of the control thread over the whole machine at `calls_per_s`, without what the platform itself takes.
+    /// CPU of the manager's own threads over the whole machine at `calls_per_s`.
     overhead_share: f64,
     calls_per_s: f64,
+    /// Where that was measured: on real functions, or on the simulated platform where there are none.
+    overhead_on: &'static str,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     directory(&arguments.out)?;
+    // First of all: the spawner of the platform is a fork of this process, which must not have threads yet.
+    let on_embedded = match overhead::on_embedded(&arguments.out) {
+        Ok(measured) => Some(measured),
+        Err(error) => {
+            eprintln!(
+                "overhead is measured on the simulated platform, because real functions do not run: {error:#}"
+            );
+            None
+        }
+    };
     let mut manager = manager(arguments)?;
     let ticks = ticks(&mut manager);
-    let overhead = overhead(&mut manager);
+    let overhead = on_embedded.unwrap_or_else(|| overhead(&mut manager));
     let service = Service::start(manager, Clock::begin())?;
     let (list_ms, function_ms) = pages(&service)?;
     let memory_mb = memory_mb();
@@ -81,6 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         decisions_memory_growth_mb: rows.growth_mb,
         overhead_share: overhead.share,
         calls_per_s: overhead.calls_per_second,
+        overhead_on: overhead.on,
     };
     match arguments.format {
         ObjectFormat::Json => print_json(&measured),
@@ -121,6 +136,7 @@ fn ticks(manager: &mut Supervisor) -> Vec<f64> {
 struct Overhead {
     share: f64,
     calls_per_second: f64,
+    on: &'static str,
 }
 
 /// What the manager itself takes: the steps of a simulated minute less the time inside the platform.
@@ -135,7 +151,7 @@ fn overhead(manager: &mut Supervisor) -> Overhead {
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let share = spent.as_secs_f64() / 60.0 / cores;
-    Overhead { share, calls_per_second: (calls() - before) as f64 / 60.0 }
+    Overhead { share, calls_per_second: (calls() - before) as f64 / 60.0, on: "simulated" }
 }
 
 /// Median milliseconds of the list and of one function, over HTTP.

@@ -85,10 +85,19 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// The runtime of files with this ending.
+pub(super) fn kind_of(ending: &str) -> Option<&'static str> {
+    match ending {
+        "py" => Some("python:default"),
+        "js" | "mjs" | "cjs" => Some("nodejs:default"),
+        _ => None,
+    }
+}
+
 /// What is deployed.
-struct Source {
-    name: String,
-    kind: String,
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) kind: String,
     from: Origin,
 }
 
@@ -107,22 +116,25 @@ impl Source {
         if !path.is_file() {
             return Self::built_in(arguments, client).await;
         }
+        Self::of_file(path, arguments.name.clone(), arguments.kind.clone())
+    }
+
+    /// A source file or an archive; name and kind by the file where they are not given.
+    pub(super) fn of_file(
+        path: &Path,
+        name: Option<String>,
+        kind: Option<String>,
+    ) -> Result<Self, FnError> {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name = arguments.name.clone().or(stem).unwrap_or_default();
+        let name = name.or(stem).unwrap_or_default();
         let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
         let ending = ending.unwrap_or_default();
-        let usual = match ending.as_str() {
-            "py" => Some("python:default"),
-            "js" | "mjs" | "cjs" => Some("nodejs:default"),
-            _ => None,
-        };
-        let kind =
-            arguments.kind.clone().or_else(|| usual.map(str::to_owned)).ok_or_else(|| {
-                let shown = path.display();
-                FnError::Source(format!(
-                    "{shown}: the runtime of `.{ending}` is not known; name it with --kind"
-                ))
-            })?;
+        let kind = kind.or_else(|| kind_of(&ending).map(str::to_owned)).ok_or_else(|| {
+            let shown = path.display();
+            FnError::Source(format!(
+                "{shown}: the runtime of `.{ending}` is not known; name it with --kind"
+            ))
+        })?;
         let from =
             if ending == "zip" { Origin::Archive(path.into()) } else { Origin::Text(path.into()) };
         Ok(Self { name, kind, from })
@@ -158,7 +170,7 @@ impl Source {
     }
 
     /// The code as it is sent.
-    fn read(&self) -> Result<String, FnError> {
+    pub(super) fn read(&self) -> Result<String, FnError> {
         let unreadable = |path: &Path, why: std::io::Error| {
             FnError::Source(format!("{}: {why}", path.display()))
         };

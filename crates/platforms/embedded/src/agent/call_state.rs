@@ -69,6 +69,10 @@ pub(super) struct Change {
 pub(super) struct AgentCall {
     pub(super) view: CallView,
     pub(super) asked_at: Timestamp,
+    /// Whether it runs at a size that someone asked for, and no policy is asked about it.
+    pub(super) has_own_size: bool,
+    /// Whether it waited for the start of its instance.
+    pub(super) is_cold: bool,
     /// Where to answer; nothing while the call runs.
     pub(super) reply: Option<oneshot::Sender<Verdict>>,
     /// An answer that came before anyone could take it.
@@ -100,6 +104,7 @@ impl AgentCall {
     pub(super) fn new(
         view: CallView,
         asked_at: Timestamp,
+        has_own_size: bool,
         reply: oneshot::Sender<Verdict>,
     ) -> Self {
         let record = CallRecord {
@@ -114,6 +119,8 @@ impl AgentCall {
         Self {
             view,
             asked_at,
+            has_own_size,
+            is_cold: false,
             reply: Some(reply),
             verdict: None,
             plan: None,

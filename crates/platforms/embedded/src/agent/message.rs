@@ -5,7 +5,8 @@ use std::sync::mpsc;
 
 use tokio::sync::oneshot;
 use windfall_core::{
-    Allocation, CallId, FunctionId, FunctionProfile, Observation, Plan, Receipt, Timestamp,
+    Allocation, CallId, FunctionId, FunctionProfile, MilliCpu, Observation, Plan, Receipt,
+    Timestamp,
 };
 use windfall_sandbox::Exit;
 
@@ -36,6 +37,8 @@ pub(crate) enum Message {
     Observe { now: Timestamp, reply: mpsc::SyncSender<Observation> },
     /// A tick wants something done.
     Submit { now: Timestamp, plan: Plan, reply: mpsc::SyncSender<Receipt> },
+    /// Someone wants to know what running calls hold.
+    Levels { reply: mpsc::SyncSender<NodeLevels> },
     /// Someone wants to know how it goes.
     Status { reply: mpsc::SyncSender<Status> },
     /// Where the instances of a function accept connections.
@@ -54,6 +57,8 @@ pub(crate) struct Arrive {
     pub(crate) function: FunctionId,
     /// Its visible input size.
     pub(crate) input: Option<f32>,
+    /// The size it has to run at, where someone asked for one; no policy is asked then.
+    pub(crate) size: Option<Allocation>,
     pub(crate) arrived_at: Timestamp,
     /// When this message was sent: the decision's deadline counts from here.
     pub(crate) asked_at: Timestamp,
@@ -108,6 +113,25 @@ pub(crate) enum No {
     WaitedTooLong,
     /// The platform is being ended.
     Stopping,
+}
+
+/// What the calls of the node hold, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeLevels {
+    /// What may be granted.
+    pub capacity: Allocation,
+    /// What is granted.
+    pub granted: Allocation,
+    /// What the users of running calls reserve.
+    pub reserved: MilliCpu,
+    /// What running calls hold less than reserved.
+    pub harvested: MilliCpu,
+    /// What running calls hold more than reserved.
+    pub lent: MilliCpu,
+    /// What is free and kept for calls that may want it back.
+    pub held_back: MilliCpu,
+    /// Calls that have an instance.
+    pub calls: u32,
 }
 
 /// How it goes.

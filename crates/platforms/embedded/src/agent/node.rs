@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use windfall_core::{
-    Allocation, CallClose, CallId, CallView, Duration, FunctionId, GrantChange, Room,
+    Allocation, CallClose, CallEnd, CallId, CallView, Duration, FunctionId, GrantChange, Room,
     TelemetrySink, Timestamp,
 };
 
@@ -164,6 +164,9 @@ impl Node {
                 let _ = reply.send(all);
             }
             Message::DiscardOutput { function } => self.discard_output(function),
+            Message::Levels { reply } => {
+                let _ = reply.send(self.levels());
+            }
             Message::Status { reply } => {
                 let _ = reply.send(self.status());
             }
@@ -216,7 +219,7 @@ impl Node {
 
     fn arrive(&mut self, arrive: Arrive) {
         let now = self.clock.now();
-        let Arrive { call, function, input, arrived_at, asked_at, deadline, reply } = arrive;
+        let Arrive { call, function, input, size, arrived_at, asked_at, deadline, reply } = arrive;
         if self.is_stopping {
             let _ = reply.send(Verdict::No(No::Stopping));
             return;
@@ -228,14 +231,15 @@ impl Node {
             now,
             arrived_at,
             input,
-            reservation: spec.settings.reservation,
+            reservation: size.unwrap_or(spec.settings.reservation),
             ceiling: self.settings.ceiling,
             free_in_cluster: Room::default(),
             waiting: 0,
             capabilities: self.capabilities.calls,
             foresight: None,
         };
-        self.desk.calls.insert(call, AgentCall::new(view, asked_at, reply));
+        let state = AgentCall::new(view, asked_at, size.is_some(), reply);
+        self.desk.calls.insert(call, state);
         self.pool.on(now, Event::Arrived { call, function }, &mut self.actions);
         self.settle();
         // Only those that wait need a deadline; most calls find a place.
@@ -253,6 +257,7 @@ impl Node {
             && let Some(reply) = gone.reply
         {
             let _ = reply.send(Verdict::No(No::WaitedTooLong));
+            self.publish(gone.record, now, CallEnd::Rejected);
         }
         self.settle();
     }
@@ -429,16 +434,17 @@ impl Node {
     /// The call has been answered by its function.
     fn forget(&mut self, id: CallId, at: Timestamp) {
         let Some(mut call) = self.desk.calls.remove(&id) else { return };
-        if self.sinks.is_empty() {
+        // A call at a size that someone asked for says nothing about how the function is served.
+        if self.sinks.is_empty() || call.has_own_size {
             return;
         }
         call.account(at);
         call.record.started_at = call.runs_since.unwrap_or(at);
-        call.record.ended_at = at;
         call.record.run = at.since(call.record.started_at);
-        for sink in &mut self.sinks {
-            sink.call(&call.record);
+        if call.is_cold {
+            call.record.cold_start = call.record.started_at.since(call.placed_at);
         }
+        self.publish(call.record, at, CallEnd::Completed);
     }
 
     /// Carries out what the pool asks for, pays debts, starts who waits, until nothing is left to do.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use windfall_core::{Allocation, CallClose, CallId, FunctionId, Mebibytes, Timestamp};
 
 use super::desk::{NODE, fallback_of};
+use super::levels::end_of;
 use super::limits_of;
 use super::message::{Go, No, Verdict};
 use super::node::Node;
@@ -94,6 +95,7 @@ impl Node {
             call.accounted = now;
         }
         call.instance = Some(instance);
+        call.is_cold = start != StartKind::Warm;
         let go = Go {
             instance,
             link,
@@ -121,12 +123,17 @@ impl Node {
         self.desk.close(CallClose::Lost { call: id, node: NODE }, &mut changes);
         self.take_down(changes);
         let Some(call) = self.desk.calls.get_mut(&id) else { return };
+        let record = call.record.clone();
+        let end = end_of(&no).filter(|_| !call.has_own_size);
         match call.reply.take() {
             Some(reply) => {
                 let _ = reply.send(Verdict::No(no));
                 self.desk.calls.remove(&id);
             }
             None => call.verdict = Some(Verdict::No(no)),
+        }
+        if let Some(end) = end.filter(|_| !self.sinks.is_empty()) {
+            self.publish(record, self.clock.now(), end);
         }
     }
 

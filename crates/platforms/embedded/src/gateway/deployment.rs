@@ -30,6 +30,8 @@ pub(super) struct Deployed {
     pub(super) function: FunctionId,
     /// How to call it, or why it cannot be.
     pub(super) callable: Result<Callable, String>,
+    /// As it was deployed.
+    pub(super) action: Arc<Action>,
 }
 
 /// An action that can be called.

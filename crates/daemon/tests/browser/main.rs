@@ -1,0 +1,198 @@
+//! The dashboard in a real browser: every page, every button that changes something, and what became of it in the API.
+//!
+//! Chromium and its driver are installed with apt where they are missing and that is possible; where it is not, the
+//! test says so and passes, unless WINDFALL_BROWSER=required. Pictures of all pages are left in the folder that
+//! WINDFALL_SCREENSHOTS names, else below the target directory.
+
+mod chromium;
+mod site;
+
+use std::path::PathBuf;
+
+use chromium::{Browser, Driver};
+use serde_json::Value;
+use site::Site;
+
+const PAGES: [(&str, &str); 5] = [
+    ("cluster", "Cluster"),
+    ("functions", "Functions"),
+    ("tape", "Decision tape"),
+    ("advice", "Recommendations"),
+    ("learning", "Learning"),
+];
+
+#[test]
+fn every_page_works_in_a_browser() {
+    let driver = match Driver::start() {
+        Ok(driver) => driver,
+        Err(why) => {
+            let is_required = std::env::var("WINDFALL_BROWSER").is_ok_and(|it| it == "required");
+            assert!(!is_required, "no browser: {why}");
+            eprintln!("not tested: no browser, and none can be installed: {why}");
+            return;
+        }
+    };
+    let site = Site::open();
+    let browser = driver.browser();
+    let visit = Visit { browser: &browser, site: &site };
+    visit.open();
+    visit.numbers_change();
+    visit.the_cursor_moves();
+    visit.a_function_is_paused();
+    visit.a_recommendation_is_applied();
+    visit.a_call_is_replayed();
+    visit.the_kill_switch_works();
+    visit.pictures();
+    assert_eq!(browser.run("return window.windfallProblems"), Value::Array(Vec::new()));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+/// One browser on one site.
+struct Visit<'a> {
+    browser: &'a Browser<'a>,
+    site: &'a Site,
+}
+
+impl Visit<'_> {
+    fn until(&self, what: &str, script: &str) -> Value {
+        self.browser.until(what, script)
+    }
+
+    fn run(&self, script: &str) -> Value {
+        self.browser.run(script)
+    }
+
+    fn go(&self, page: &str, title: &str) {
+        self.run(&format!("location.hash = '#/{page}'"));
+        let script = format!("return document.querySelector('h1')?.textContent === '{title}'");
+        self.until(title, &script);
+    }
+
+    fn open(&self) {
+        self.browser.open(&self.site.url());
+        self.until("the page", "return document.getElementById('what')?.textContent");
+        let address = self.run("return location.href");
+        let has_token = address.as_str().is_none_or(|address| address.contains("token"));
+        assert!(!has_token, "the token stays in the address: {address}");
+        for (page, title) in PAGES {
+            self.go(page, title);
+        }
+    }
+
+    fn numbers_change(&self) {
+        self.go("cluster", "Cluster");
+        let before = self.run("return document.getElementById('facts').textContent");
+        let script = format!(
+            "const now = document.getElementById('facts').textContent; return now !== {before} && now"
+        );
+        self.until("a change of the numbers", &script);
+        let tile =
+            "return [...document.querySelectorAll('.tile')].map((it) => it.textContent).join()";
+        let before = self.run(tile);
+        self.until("a change of the tiles", &format!("{tile} !== {before}"));
+    }
+
+    fn the_cursor_moves(&self) {
+        self.go("tape", "Decision tape");
+        let step =
+            "dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft', shiftKey: false }))";
+        self.run(&format!("for (let k = 0; k < 4; k += 1) {step}"));
+        self.until("the cursor leaves the present", "return location.hash.includes('at=')");
+        let told = "return document.querySelector('.head .sub').textContent.startsWith('up to')";
+        self.until("the tape up to the cursor", told);
+        let at = self.run("return Number(location.hash.match(/at=([0-9.]+)/)[1])");
+        let (_, decisions) = self.site.get(&format!("/api/v1/decisions?until={at}&limit=1"));
+        let newest = decisions["entries"][0]["id"].as_u64().expect("there are decisions");
+        let first = "return document.querySelector('.tape .entry')?.id";
+        // A moment before the cursor in the address is rounded, so the neighbour counts too.
+        let shown = self.until("an entry", first);
+        let shown: u64 = shown.as_str().and_then(|id| id[1..].parse().ok()).expect("a number");
+        assert!(shown.abs_diff(newest) <= 40, "shown {shown}, in the API {newest}");
+        self.run("dispatchEvent(new KeyboardEvent('keydown', { key: 'f' }))");
+        let following =
+            "return document.querySelector('#cursor-bar button').textContent === 'following'";
+        self.until("following again", following);
+    }
+
+    fn a_function_is_paused(&self) {
+        self.go("functions", "Functions");
+        let press = "const row = document.querySelector('tbody tr'); const button = row?.querySelector('button');\
+                     if (!button) return null; button.click(); return row.querySelector('a.name').textContent";
+        let name = self.until("a row", press);
+        let name = name.as_str().expect("a name").to_owned();
+        self.site.until(&format!("{name} is paused"), || self.site.standing(&name) == "paused");
+        let resume = format!(
+            "const row = [...document.querySelectorAll('tbody tr')].find((it) => it.querySelector('a.name').textContent === '{name}');\
+             const button = row?.querySelector('button'); if (button?.textContent !== 'Resume') return false; button.click(); return true"
+        );
+        self.until("the button to resume", &resume);
+        self.site.until(&format!("{name} is managed"), || self.site.standing(&name) == "managed");
+    }
+
+    fn a_recommendation_is_applied(&self) {
+        self.go("advice", "Recommendations");
+        let press = "const row = [...document.querySelectorAll('tbody tr')].find((it) => it.querySelector('button.primary'));\
+                     if (!row) return null; row.querySelector('button.primary').click(); return row.querySelector('a.name').textContent";
+        let name = self.until("a recommendation", press);
+        let name = name.as_str().expect("a name").to_owned();
+        self.site.until(&format!("{name} is pinned"), || self.site.standing(&name) == "pinned");
+        let back = "const button = [...document.querySelectorAll('tbody button')].find((it) => it.textContent === 'Take back');\
+                    if (!button) return false; button.click(); return true";
+        self.until("the button to take it back", back);
+        self.site.until(&format!("{name} is managed"), || self.site.standing(&name) == "managed");
+    }
+
+    fn a_call_is_replayed(&self) {
+        let name = self.site.busiest();
+        self.go(&format!("function/{name}"), &name);
+        let press = "const button = [...document.querySelectorAll('tbody button')].find((it) => it.textContent === 'Replay');\
+                     if (!button) return null; button.click(); return button.closest('tr').children[1].textContent";
+        let call = self.until("a call", press);
+        let call: u64 = call.as_str().and_then(|id| id.parse().ok()).expect("a number");
+        let text = "return [...document.querySelectorAll('div.soft')].map((it) => it.textContent).find((it) => it.startsWith('Replay of call'))";
+        let shown = self.until("the answer of the replay", text);
+        let ran = self.site.replay(&name, call);
+        assert_eq!(ran["end"], "completed", "{ran}");
+        assert!(shown.as_str().is_some_and(|text| text.contains("completed")), "{shown}");
+    }
+
+    fn the_kill_switch_works(&self) {
+        self.run("document.getElementById('kill').click()");
+        assert_eq!(self.site.get("/api/v1/status").1["killed"], false, "once is not enough");
+        self.run("document.getElementById('kill').click()");
+        self.site.until("the kill switch is on", || self.site.status()["killed"] == true);
+        self.until("the banner", "return !document.getElementById('banner').hidden");
+        let again = "return document.getElementById('kill').textContent === 'Manage again'";
+        self.until("the button to go on", again);
+        self.run("document.getElementById('kill').click()");
+        self.site.until("the kill switch is off", || self.site.status()["killed"] == false);
+        self.until("the banner goes", "return document.getElementById('banner').hidden");
+    }
+
+    /// Every page, wide and narrow, light and dark; nothing is wider than the window.
+    fn pictures(&self) {
+        let folder = std::env::var_os("WINDFALL_SCREENSHOTS").map(PathBuf::from);
+        let folder =
+            folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("dashboard"));
+        std::fs::create_dir_all(&folder).expect("a folder for pictures");
+        let busiest = self.site.busiest();
+        let function = (format!("function/{busiest}"), busiest.as_str());
+        let pages = PAGES.iter().map(|(page, title)| ((*page).to_owned(), *title));
+        for (page, title) in pages.chain([function]) {
+            for (width, is_dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
+                self.browser.show_as(width, is_dark);
+                self.go(&page, title);
+                std::thread::sleep(std::time::Duration::from_millis(350));
+                let wide = "return document.documentElement.scrollWidth - innerWidth";
+                let over = self.run(wide).as_i64().unwrap_or(0);
+                assert!(over <= 0, "{page} is {over} pixels wider than {width}");
+                let picture = self.browser.picture();
+                let name = page.split('/').next().unwrap_or_default();
+                let scheme = if is_dark { "dark" } else { "light" };
+                std::fs::write(folder.join(format!("{name}-{width}-{scheme}.png")), picture)
+                    .expect("a picture is written");
+            }
+        }
+        self.browser.show_as(1280, false);
+    }
+}
