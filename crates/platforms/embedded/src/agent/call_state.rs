@@ -2,7 +2,8 @@
 
 use tokio::sync::oneshot;
 use windfall_core::{
-    Allocation, CallPlan, CallRecord, CallView, CpuCeiling, Duration, Sensed, Start, Timestamp,
+    Allocation, CallOutcome, CallPlan, CallRecord, CallView, CpuCeiling, Duration, Sensed, Start,
+    Timestamp,
 };
 use windfall_sandbox::Sensors;
 
@@ -172,6 +173,13 @@ impl AgentCall {
         };
         add(&mut self.record.cpu_granted, self.grant.cpu.get());
         add(&mut self.record.memory_granted, self.grant.memory.get());
+    }
+
+    /// Puts the largest use of an attempt on record.
+    pub(super) fn note_peaks(&mut self, outcome: &CallOutcome) {
+        let seen = self.record.seen.get_or_insert_default();
+        seen.cpu_cores = seen.cpu_cores.max(outcome.cpu_peak_cores as f32);
+        seen.memory_mib = seen.memory_mib.max(outcome.memory_peak_mib as f32);
     }
 
     /// Takes note of a sample between looks.

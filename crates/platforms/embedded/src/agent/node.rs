@@ -413,6 +413,8 @@ impl Node {
             if exit == Some(&Exit::OutOfMemory) {
                 if let Some(call) = self.desk.calls.get_mut(&id) {
                     call.record.oom_kills = call.record.oom_kills.saturating_add(1);
+                    call.record.run +=
+                        call.runs_since.map_or(Duration::ZERO, |since| now.since(since));
                 }
                 self.close_measured(id, now, true);
             }
@@ -435,7 +437,8 @@ impl Node {
         call.account(at);
         call.record.started_at = call.runs_since.unwrap_or(at);
         call.record.ended_at = at;
-        call.record.run = at.since(call.record.started_at);
+        // Attempts that were killed before are in it already.
+        call.record.run += at.since(call.record.started_at);
         for sink in &mut self.sinks {
             sink.call(&call.record);
         }
