@@ -37,8 +37,16 @@ enum Command {
     /// bar was measured and missed.
     Ece471(ece471::Arguments),
     /// FaaSRM's sizes by a learned score network, its simulator, and the honest benchmark
+    ///
+    /// With `--platform embedded` the paper's OpenWhisk experiment on this machine instead: 268 calls
+    /// of ten applications as real processes under seven managers (fixed, greedy, ensure, histogram,
+    /// libra, faasrm, windfall) in turn, and the simulator's prediction of the same runs. Leaves
+    /// `calls.csv` and `alone.jsonl` beside the page. Takes about 45 minutes and needs root.
     Faasrm(faasrm::Arguments),
     /// Knative's concurrency limit, found by load tests
+    ///
+    /// With `--platform embedded` three of the workloads on this machine: HTTP load against real
+    /// processes, an eighth of the pods and of every request. Takes about 20 minutes and needs root.
     KnativeConcurrency(knative_concurrency::Arguments),
     /// Our own scaling environment: PPO beside classic policies on functions and hours it has not seen
     Scaling(scaling::Arguments),

@@ -16,10 +16,6 @@ use super::{Delivery, Platform, data_folder};
 /// First the paper's own simulator with its quirks: the published table beside ours, and what learning added
 /// over a random choice inside the safeguard. Then the honest benchmark: the same agent trained here, with
 /// all sizing policies, at four loads, on functions and hours that nothing was tuned on.
-///
-/// With `--platform embedded` the paper's OpenWhisk experiment on this machine instead: 268 calls of ten applications as
-/// real processes under seven managers in turn, and the simulator's prediction of the same runs. It takes about
-/// an hour and needs root.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -74,17 +70,17 @@ struct KernelArguments {
     /// Only so many of the 268 calls [default: all, or 40 with --quick]
     #[arg(long, value_name = "N")]
     calls: Option<usize>,
-    /// Managers, e.g. fixed,windfall [default: fixed,greedy,ensure,histogram,libra,faasrm,windfall]
+    /// Managers, e.g. fixed,windfall [default: all seven]
     #[arg(long, value_name = "POLICIES", value_delimiter = ',')]
     policies: Vec<String>,
     /// How much faster than published calls arrive [default: 1, or 4 with --quick]
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", hide_short_help = true)]
     speed: Option<f64>,
     /// Inputs over the functions' defaults [default: 1, or 0.2 with --quick]
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", hide_short_help = true)]
     scale: Option<f64>,
     /// Draws inputs, and when within its second a call arrives
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     seed: u64,
 }
 

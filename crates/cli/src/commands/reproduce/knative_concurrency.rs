@@ -12,9 +12,6 @@ use super::{Delivery, Platform};
 ///
 /// Every limit from 10 to 310 is tested ten times for nine workloads in a simulation of Knative's data path under its
 /// own autoscaler; then two learners look for the best limit, ten runs each. `--seeds` is the number of runs.
-///
-/// With `--platform embedded` three of the workloads on this machine: HTTP load against real processes, an eighth of
-/// the pods and of every request. It takes about 20 minutes and needs root.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
