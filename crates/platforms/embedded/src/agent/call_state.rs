@@ -69,7 +69,8 @@ pub(super) struct Change {
 /// One call from arrival to end.
 pub(super) struct AgentCall {
     pub(super) view: CallView,
-    pub(super) asked_at: Timestamp,
+    /// Time from its message to the agent's first look at it. Waiting for room comes after that and is no lateness.
+    pub(super) late: Duration,
     /// Where to answer; nothing while the call runs.
     pub(super) reply: Option<oneshot::Sender<Verdict>>,
     /// An answer that came before anyone could take it.
@@ -98,11 +99,7 @@ pub(super) struct AgentCall {
 }
 
 impl AgentCall {
-    pub(super) fn new(
-        view: CallView,
-        asked_at: Timestamp,
-        reply: oneshot::Sender<Verdict>,
-    ) -> Self {
+    pub(super) fn new(view: CallView, late: Duration, reply: oneshot::Sender<Verdict>) -> Self {
         let record = CallRecord {
             id: view.id,
             function: view.function,
@@ -114,7 +111,7 @@ impl AgentCall {
         };
         Self {
             view,
-            asked_at,
+            late,
             reply: Some(reply),
             verdict: None,
             plan: None,

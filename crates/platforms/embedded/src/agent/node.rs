@@ -235,7 +235,7 @@ impl Node {
             capabilities: self.capabilities.calls,
             foresight: None,
         };
-        self.desk.calls.insert(call, AgentCall::new(view, asked_at, reply));
+        self.desk.calls.insert(call, AgentCall::new(view, now.since(asked_at), reply));
         self.pool.on(now, Event::Arrived { call, function }, &mut self.actions);
         self.settle();
         // Only those that wait need a deadline; most calls find a place.
