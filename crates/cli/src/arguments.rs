@@ -12,8 +12,9 @@ use windfall_trace::{AzureLikeSettings, Caps, Placement, ReadOptions, Source};
 
 use crate::commands::compare;
 use crate::commands::{
-    bench, capacity, completions, conformance, db, doctor, env, evaluate, explain, frontier,
-    functions, load, policies, policy, report, reproduce, serve, simulate, top, trace, train, up,
+    bench, calibrate, capacity, completions, conformance, db, doctor, env, evaluate, explain,
+    frontier, functions, load, policies, policy, report, reproduce, serve, simulate, top, trace,
+    train, up,
 };
 
 /// A learning resource manager for serverless platforms.
@@ -87,6 +88,16 @@ pub(crate) enum Command {
     ///     'http://127.0.0.1:3233/api/v1/namespaces/_/actions/hello?blocking=true&result=true'
     #[command(verbatim_doc_comment)]
     Serve(serve::Arguments),
+    /// Fit the simulator's model of functions to recorded calls of a real platform
+    ///
+    /// Work, parallelism, waiting and memory of each function of a journal, and how far the run
+    /// times of calls are off that were not used for the fit. Calls at several sizes and with
+    /// several inputs say most.
+    ///
+    ///   windfall serve --journal calls.jsonl
+    ///   windfall calibrate calls.jsonl
+    #[command(verbatim_doc_comment)]
+    Calibrate(calibrate::Arguments),
     /// Repeat a published experiment and set our numbers beside its own
     Reproduce(reproduce::Arguments),
     /// Replay recorded decisions of a real autoscaler through ours

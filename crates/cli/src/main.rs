@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => commands::load::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Conformance(arguments) => commands::conformance::run(&arguments),
         Command::Train(arguments) => commands::train::run(&arguments),

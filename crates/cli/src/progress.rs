@@ -117,6 +117,7 @@ impl reproduce::Watcher for StageBar {
             reproduce::Stage::Iterations(total) => iterations(total),
             reproduce::Stage::Training { what, steps: total } => steps(what, total),
             reproduce::Stage::LoadTests(total) => load_tests(total),
+            reproduce::Stage::Runs(total) => runs(total),
             reproduce::Stage::AgentEpisodes(total) => agent_episodes(total),
             reproduce::Stage::Calls => calls(0),
         };

@@ -55,7 +55,8 @@ pub use platform::{
 pub use policy::{Needs, Policy, PolicyError};
 pub use quantile_window::QuantileWindow;
 pub use record::{
-    Amendment, CallRecord, DecidedBy, IntervalRecord, Resource, TelemetrySink, TickRecord,
+    Amendment, CallRecord, DecidedBy, IntervalRecord, Resource, SeenPeaks, TelemetrySink,
+    TickRecord,
 };
 pub use safeguard::{Plan, PlannedTarget, Safeguard, SafeguardChain, Verdict};
 pub use seed::Seed;

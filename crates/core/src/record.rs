@@ -156,6 +156,15 @@ pub struct GrantStep {
     pub why: Cow<'static, str>,
 }
 
+/// The largest use of a call that sensors saw, in any of their windows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeenPeaks {
+    /// Cores.
+    pub cpu_cores: f32,
+    /// Memory, MiB.
+    pub memory_mib: f32,
+}
+
 /// One call from arrival to end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
@@ -215,6 +224,9 @@ pub struct CallRecord {
     pub memory_granted: u64,
     /// MiB-nanoseconds used.
     pub memory_used: u64,
+    /// The largest use that sensors saw. Only a real platform has it; a simulator knows the demand itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenPeaks>,
     /// How often the grant was changed while it ran.
     pub changes: u32,
     /// How often it was looked at while it ran.

@@ -2,6 +2,7 @@
 //! on functions that nothing was tuned on, how the agents that answer are trained, and what comes of published
 //! experiments when they are repeated. Each study runs without printing and leaves its tables and pages behind.
 
+pub mod calibration;
 pub mod capacity;
 pub mod environments;
 pub mod faasrm_training;

@@ -5,6 +5,7 @@
 
 pub mod ece471;
 pub mod faasrm;
+pub mod faasrm_kernel;
 pub mod knative_concurrency;
 pub mod scaling;
 pub mod simppo;
@@ -36,7 +37,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// What the page says about its origin.
-    fn context(&self, title: &str, settings: serde_json::Value) -> ReportContext {
+    pub fn context(&self, title: &str, settings: serde_json::Value) -> ReportContext {
         ReportContext {
             title: title.to_owned(),
             command: self.command.to_owned(),
@@ -61,7 +62,11 @@ pub struct Reproduced {
 
 impl Reproduced {
     /// Page, table and numbers of a reproduction that nothing is asked of.
-    fn new(page: Document, text: String, numbers: &impl Serialize) -> Result<Self, ReproduceError> {
+    pub fn new(
+        page: Document,
+        text: String,
+        numbers: &impl Serialize,
+    ) -> Result<Self, ReproduceError> {
         let json = serde_json::to_string_pretty(numbers)?;
         Ok(Self { page, text, json, is_missed: false })
     }
@@ -81,6 +86,8 @@ pub enum Stage {
     },
     /// Load tests.
     LoadTests(u64),
+    /// Runs on a real machine, with a description of the current one.
+    Runs(u64),
     /// Episodes, counted once per agent.
     AgentEpisodes(u64),
     /// Simulated calls; their number is known only once workloads are read, see [`Watcher::extend`].

@@ -62,6 +62,25 @@ const ARROWS: &[(&str, &[&str])] = &[
             "scenario",
         ],
     ),
+    // Runs published experiments on a real machine: platforms below, pages and predictions of the studies.
+    (
+        "windfall-experiments",
+        &[
+            "core",
+            "control",
+            "telemetry",
+            "registry",
+            "rl",
+            "sandbox",
+            "functions",
+            "load",
+            "openwhisk",
+            "embedded",
+            "papers",
+            "scenario",
+            "studies",
+        ],
+    ),
     (
         "windfall-daemon",
         &[
@@ -108,6 +127,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "load",
             "openwhisk",
             "sandbox",
+            "experiments",
             "daemon",
         ],
     ),
@@ -153,7 +173,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rayon", &["papers", "rl", "scenario", "studies", "python"]),
     ("rusqlite", &["openwhisk", "daemon"]),
     // Nothing but platforms and programs waits for a socket.
-    ("tokio", &["embedded", "functions", "load", "openwhisk", "daemon", "cli"]),
+    ("tokio", &["embedded", "experiments", "functions", "load", "openwhisk", "daemon", "cli"]),
 ];
 
 pub(crate) fn arrows(repository: &Repository) -> Vec<Finding> {

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use windfall_rl::Entry;
+use windfall_experiments::live_scaling::{self, LiveScaling};
 use windfall_rl::conversation::Conversation;
+use windfall_rl::{Entry, Environment};
 
 use crate::arguments::{Format, Part};
 use crate::output::{print, print_json};
@@ -16,7 +17,8 @@ use windfall_studies::environments;
 /// Arguments of `env`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Id of the environment, or `list` to describe all of them
+    /// Id of the environment, or `list` to describe all of them; windfall/LiveScaling-v0 is not
+    /// simulated: it runs processes on this machine, as root
     #[arg(value_name = "ENV")]
     id: String,
     /// Which part of its world is shown
@@ -35,8 +37,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         list(arguments.format)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let entry = environments::find(&arguments.id)?;
-    let mut conversation = Conversation::new((entry.make)(arguments.split.into()));
+    let environment: Box<dyn Environment> = match arguments.id.as_str() {
+        live_scaling::ID => Box::new(LiveScaling::start(live_scaling::Settings::default())?),
+        id => (environments::find(id)?.make)(arguments.split.into()),
+    };
+    let mut conversation = Conversation::new(environment);
     let mut input = io::stdin().lock();
     let mut output = io::stdout().lock();
     while let Some(line) = next_line(&mut input).context("standard input cannot be read")? {

@@ -1,5 +1,7 @@
 //! `windfall evaluate`: how a trained policy does, beside classic ones and random choices.
 
+mod live;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +23,12 @@ use windfall_studies::environments;
 pub(crate) struct Arguments {
     /// The checkpoint
     file: PathBuf,
+    /// Play in another environment with the same features and actions: windfall/LiveScaling-v0, real
+    /// processes on this machine, as root
+    #[arg(long, value_name = "ENV")]
+    env: Option<String>,
+    #[command(flatten)]
+    live: live::Arguments,
     /// Which part of the environment's world is played
     #[arg(long, value_enum, default_value_t = Part::Test)]
     split: Part,
@@ -64,6 +72,9 @@ struct Row {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let checkpoint = policy::open(&arguments.file)?;
+    if let Some(id) = &arguments.env {
+        return live::run(&arguments.live, id, &checkpoint, arguments.format);
+    }
     let header = &checkpoint.header;
     let entry = environments::find(&header.environment.id)?;
     let split = arguments.split.into();

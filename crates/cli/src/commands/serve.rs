@@ -1,21 +1,25 @@
 //! `windfall serve`: the embedded platform alone, until it is asked to end.
 
+use std::fs::File;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
-use windfall_core::{Allocation, Mebibytes, Seed};
+use windfall_core::{
+    Allocation, CallRecord, FunctionId, FunctionProfile, Mebibytes, Seed, TelemetrySink,
+};
 use windfall_embedded::pool::SizedBy;
 use windfall_embedded::{AgentSettings, Deciders, GatewaySettings, Service, ServiceSettings};
 use windfall_registry::{Assembled, PolicySettings, assemble, sizes_single_calls};
 use windfall_sandbox::{Child, Host, HostOptions, Isolation};
+use windfall_telemetry::journal::{JournalKinds, JournalWriter, RunManifest};
 
 use crate::arguments::Format;
-use crate::output::print;
+use crate::output::{command_line, print};
 
 /// Arguments of `serve`.
 #[derive(Args)]
@@ -38,6 +42,9 @@ pub(crate) struct Arguments {
     /// CPU that may be granted for each core there is
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     over_commit: f64,
+    /// Write a journal of all calls to this file
+    #[arg(long, value_name = "PATH")]
+    journal: Option<PathBuf>,
     /// Do not deploy the built-in functions
     #[arg(long)]
     bare: bool,
@@ -53,7 +60,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let host = Host::start(&options)?;
     host.join(Child::Gateway)?;
     let driver = host.capabilities().driver;
-    let (deciders, sized_by) = deciders(&arguments.policy)?;
+    let (mut deciders, sized_by) = deciders(&arguments.policy)?;
+    if let Some(path) = &arguments.journal {
+        deciders.sinks.push(Box::new(CallJournal::create(path, &arguments.policy)?));
+    }
     let mut agent = AgentSettings::new(limit);
     agent.pool.sized_by = sized_by;
     let settings = ServiceSettings {
@@ -81,6 +91,45 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Ends the spawner and removes the groups.
     drop(host);
     Ok(ExitCode::SUCCESS)
+}
+
+/// A journal that is finished when the platform ends.
+struct CallJournal(Option<JournalWriter<File>>);
+
+impl CallJournal {
+    fn create(path: &Path, policy: &str) -> anyhow::Result<Self> {
+        let file =
+            File::create(path).with_context(|| format!("{}: cannot be written", path.display()))?;
+        let manifest = RunManifest {
+            windfall: env!("CARGO_PKG_VERSION").to_owned(),
+            command: command_line(),
+            policy: policy.to_owned(),
+            ..RunManifest::default()
+        };
+        Ok(Self(Some(JournalWriter::new(file, &manifest, JournalKinds::ALL))))
+    }
+}
+
+impl TelemetrySink for CallJournal {
+    fn functions(&mut self, first: FunctionId, functions: &[FunctionProfile]) {
+        if let Some(journal) = &mut self.0 {
+            journal.functions(first, functions);
+        }
+    }
+
+    fn call(&mut self, call: &CallRecord) {
+        if let Some(journal) = &mut self.0 {
+            journal.call(call);
+        }
+    }
+}
+
+impl Drop for CallJournal {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.0.take().map(JournalWriter::finish) {
+            eprintln!("the journal is cut short: {error}");
+        }
+    }
 }
 
 fn greeting(arguments: &Arguments, service: &Service, driver: &str) -> String {

@@ -41,6 +41,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "bench platform",
     "bench admission",
     "bench daemon",
+    "calibrate",
     "reproduce",
     "reproduce ece471",
     "reproduce knative-concurrency",

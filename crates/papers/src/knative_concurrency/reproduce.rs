@@ -65,40 +65,62 @@ pub struct Reproduction {
     pub seconds_per_load_test: f64,
 }
 
-/// Runs the experiment. `progress` is called after every load test.
+/// Load tests of one workload, made beforehand: for each limit of the sweep and then for the default, so many.
+#[derive(Clone, Debug)]
+pub struct WorkloadTests {
+    /// Which workload.
+    pub workload: Workload,
+    /// Tests that say which limit is best.
+    pub judging: Vec<Vec<LoadTestOutcome>>,
+    /// Tests that learners draw from; other ones than those that judge, where there are enough.
+    pub learning: Vec<Vec<LoadTestOutcome>>,
+}
+
+/// The limits that are tested: those of the sweep, then the default.
+pub fn tested_limits() -> Vec<u32> {
+    LIMITS.into_iter().chain([DEFAULT_LIMIT]).collect()
+}
+
+/// Runs the experiment in simulation. `progress` is called after every load test.
 pub fn reproduce(plan: &Plan, progress: &(dyn Fn() + Sync)) -> Reproduction {
-    let sweeps: Vec<(WorkloadSweep, Vec<Vec<LoadTestOutcome>>)> = (plan.workloads.iter())
-        .map(|workload| sweep(workload, plan.repetitions, "sweep", progress))
-        .collect();
-    let mut learners = Vec::new();
-    for (swept, _) in &sweeps {
-        // Other tests than the ones that say what is best.
-        let (_, made) = sweep(&swept.workload, plan.repetitions, "learning", progress);
-        learners.extend(learn(swept, &made, plan));
-    }
-    let all = || sweeps.iter().flat_map(|(_, made)| made.iter().flatten());
+    let tests = plan.workloads.iter().map(|workload| WorkloadTests {
+        workload: *workload,
+        judging: simulate(workload, plan.repetitions, "sweep", progress),
+        learning: simulate(workload, plan.repetitions, "learning", progress),
+    });
+    conclude(plan, KnativeSettings::default(), &tests.collect::<Vec<_>>())
+}
+
+/// What load tests come to that were made beforehand: best limits, and what learners do with such tests.
+pub fn conclude(plan: &Plan, platform: KnativeSettings, tests: &[WorkloadTests]) -> Reproduction {
+    let sweeps: Vec<WorkloadSweep> = tests.iter().map(sweep_of).collect();
+    let learners = sweeps.iter().zip(tests).flat_map(|(sweep, own)| {
+        let limits = own.learning.len().min(LIMITS.len());
+        learn(sweep, &own.learning[..limits], plan)
+    });
+    let learners = learners.collect();
+    let all = || tests.iter().flat_map(|own| own.judging.iter().flatten());
     let seconds: f64 = all().map(|test| test.took.as_secs_f64()).sum();
     Reproduction {
-        sweep: sweeps.iter().flat_map(|(sweep, _)| sweep.points.clone()).collect(),
-        best: sweeps.iter().map(|(sweep, _)| sweep.summary()).collect(),
+        sweep: sweeps.iter().flat_map(|sweep| sweep.points.clone()).collect(),
+        best: sweeps.iter().map(WorkloadSweep::summary).collect(),
         learners,
         workloads: plan.workloads.clone(),
-        platform: KnativeSettings::default(),
+        platform,
         load_tests_per_run: plan.tests,
         seconds_per_load_test: seconds / all().count().max(1) as f64,
     }
 }
 
-/// Tests every limit of a workload, and the default; the tests of the limits come along.
-fn sweep(
+/// Tests every limit of a workload, and the default, in simulation.
+fn simulate(
     workload: &Workload,
     repetitions: u32,
     stream: &str,
     progress: &(dyn Fn() + Sync),
-) -> (WorkloadSweep, Vec<Vec<LoadTestOutcome>>) {
+) -> Vec<Vec<LoadTestOutcome>> {
     let seed = Seed::new(1).stream(stream).stream(workload.name);
-    let limits: Vec<u32> = LIMITS.into_iter().chain([DEFAULT_LIMIT]).collect();
-    let jobs: Vec<(u32, u32)> = limits
+    let jobs: Vec<(u32, u32)> = tested_limits()
         .iter()
         .flat_map(|limit| (0..repetitions).map(move |repetition| (*limit, repetition)))
         .collect();
@@ -112,16 +134,16 @@ fn sweep(
             outcome
         })
         .collect();
-    let mut made: Vec<Vec<LoadTestOutcome>> =
-        outcomes.chunks(repetitions.max(1) as usize).map(<[_]>::to_vec).collect();
-    let mut points: Vec<SweepPoint> = limits
-        .iter()
-        .zip(&made)
+    outcomes.chunks(repetitions.max(1) as usize).map(<[_]>::to_vec).collect()
+}
+
+fn sweep_of(tests: &WorkloadTests) -> WorkloadSweep {
+    let workload = &tests.workload;
+    let mut points: Vec<SweepPoint> = (tested_limits().iter().zip(&tests.judging))
         .map(|(limit, tests)| SweepPoint::new(workload, *limit, tests))
         .collect();
     let default = points.pop().unwrap_or_else(|| SweepPoint::new(workload, DEFAULT_LIMIT, &[]));
-    made.truncate(LIMITS.len());
-    (WorkloadSweep { workload: *workload, points, default }, made)
+    WorkloadSweep { workload: *workload, points, default }
 }
 
 /// All learners on one workload.

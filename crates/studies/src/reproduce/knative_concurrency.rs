@@ -18,7 +18,43 @@ pub fn reproduce(
     watcher.begin(Stage::LoadTests(plan.load_tests()));
     let result = play(&plan, &|| watcher.advance(1));
     watcher.end();
-    Reproduced::new(page(request, &plan, &result), text(&result), &result)
+    present(request, &plan, &result, &Place::simulated(&plan))
+}
+
+/// Where load tests were made, in words for the page.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// One line under the heading.
+    pub subtitle: String,
+    /// What the numbers depend on: what, value, from where.
+    pub made: Vec<[String; 3]>,
+    /// How to read that table.
+    pub lead: String,
+}
+
+impl Place {
+    fn simulated(plan: &Plan) -> Self {
+        Self {
+            subtitle: format!(
+                "{} load tests per limit, {} runs per learner, 500 requests a second for 30 s each",
+                plan.repetitions, plan.seeds
+            ),
+            made: MADE.iter().map(|row| row.map(str::to_owned)).collect(),
+            lead: "Which numbers were measured on a real CPU, which are Knative's or the paper's, and which were \
+                   chosen so that the paper's kinds of workload behave as it reports."
+                .to_owned(),
+        }
+    }
+}
+
+/// Page, table and numbers of load tests, wherever they were made.
+pub fn present(
+    request: &Request<'_>,
+    plan: &Plan,
+    result: &Reproduction,
+    place: &Place,
+) -> Result<Reproduced, ReproduceError> {
+    Reproduced::new(page(request, plan, result, place), text(result), result)
 }
 
 fn text(result: &Reproduction) -> String {
@@ -72,7 +108,7 @@ fn shares(row: &LearnerRow) -> [f64; 6] {
     ]
 }
 
-fn page(request: &Request<'_>, plan: &Plan, result: &Reproduction) -> Document {
+fn page(request: &Request<'_>, plan: &Plan, result: &Reproduction, place: &Place) -> Document {
     Document {
         context: request.context(
             "Knative's concurrency limit",
@@ -84,17 +120,14 @@ fn page(request: &Request<'_>, plan: &Plan, result: &Reproduction) -> Document {
                 "platform": result.platform,
             }),
         ),
-        subtitle: format!(
-            "{} load tests per limit, {} runs per learner, 500 requests a second for 30 s each",
-            plan.repetitions, plan.seeds
-        ),
+        subtitle: place.subtitle.clone(),
         story: story(result),
         sections: vec![
             best_section(result),
             sweep_section(result, false),
             sweep_section(result, true),
             learner_section(result),
-            made(),
+            made(place),
         ],
         ..Document::default()
     }
@@ -303,24 +336,25 @@ fn tests(count: f64, result: &Reproduction) -> String {
     }
 }
 
-fn made() -> Section {
+/// What the simulated numbers depend on.
+const MADE: [[&str; 3]; 11] = [
+    ["touching fresh memory", "0.646 ms of CPU per MiB, spread 12 %", "measured"],
+    ["sieve", "1.95 to 2.55 ns of CPU per number", "measured"],
+    ["handling a request", "0.5 ms of CPU", "chosen"],
+    ["memory held", "2 x what is allocated: the collector's default", "chosen"],
+    ["autoscaler", "Knative's, exact, with its defaults", "recorded decisions"],
+    ["queues", "10 000 at the activator, 10 x the limit at a pod", "Knative"],
+    ["nodes", "9", "the paper"],
+    ["load", "500 requests/s for 30 s, from zero", "the paper"],
+    ["pod", "0.2 cores, 6.5 GiB, 7 to a node", "chosen"],
+    ["start of a pod", "median 4 s, one per second and node", "chosen"],
+    ["workloads' knobs, bins of the Q-learner", "see the settings", "chosen"],
+];
+
+fn made(place: &Place) -> Section {
     let mut table = Table::new(["what", "value", "from"]);
-    for (what, value, from) in [
-        ("touching fresh memory", "0.646 ms of CPU per MiB, spread 12 %", "measured"),
-        ("sieve", "1.95 to 2.55 ns of CPU per number", "measured"),
-        ("handling a request", "0.5 ms of CPU", "chosen"),
-        ("memory held", "2 x what is allocated: the collector's default", "chosen"),
-        ("autoscaler", "Knative's, exact, with its defaults", "recorded decisions"),
-        ("queues", "10 000 at the activator, 10 x the limit at a pod", "Knative"),
-        ("nodes", "9", "the paper"),
-        ("load", "500 requests/s for 30 s, from zero", "the paper"),
-        ("pod", "0.2 cores, 6.5 GiB, 7 to a node", "chosen"),
-        ("start of a pod", "median 4 s, one per second and node", "chosen"),
-        ("workloads' knobs, bins of the Q-learner", "see the settings", "chosen"),
-    ] {
-        table.rows.push(vec![what.into(), value.into(), from.into()]);
+    for row in &place.made {
+        table.rows.push(row.iter().map(|text| text.as_str().into()).collect());
     }
-    let lead = "Which numbers were measured on a real CPU, which are Knative's or the paper's, and which were chosen so that \
-                the paper's kinds of workload behave as it reports.";
-    Section::new("Where the numbers come from", lead).with(Block::Table(table))
+    Section::new("Where the numbers come from", place.lead.clone()).with(Block::Table(table))
 }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use windfall_experiments::faasrm as kernel;
+use windfall_functions::ExperimentInputs;
 use windfall_studies::reproduce::DataFolder;
 use windfall_studies::reproduce::faasrm::{Settings, reproduce};
 
-use super::{Delivery, data_folder};
+use super::{Delivery, Platform, data_folder};
 
 /// FaaSRM (later Freyr): per-call sizes by a learned score network behind a safeguard.
 ///
@@ -18,6 +20,9 @@ use super::{Delivery, data_folder};
 pub(crate) struct Arguments {
     #[command(flatten)]
     delivery: Delivery,
+    /// Where the experiment takes place
+    #[arg(long, value_enum, default_value_t)]
+    platform: Platform,
     /// Folder with the authors' sample [default: azure2019-joint-1000fn-60min below $WINDFALL_DATA]
     #[arg(long, value_name = "DIR", help_heading = "Data")]
     sample: Option<PathBuf>,
@@ -51,6 +56,51 @@ pub(crate) struct Arguments {
     /// Only the paper's simulator
     #[arg(long, help_heading = "Amount")]
     published_only: bool,
+    #[command(flatten)]
+    kernel: KernelArguments,
+}
+
+/// What `--platform embedded` understands.
+#[derive(Args)]
+#[command(next_help_heading = "With --platform embedded")]
+struct KernelArguments {
+    /// How often everything is repeated [default: 5, or 1 with --quick]
+    #[arg(long, value_name = "N")]
+    repetitions: Option<u32>,
+    /// Only so many of the 268 calls [default: all, or 40 with --quick]
+    #[arg(long, value_name = "N")]
+    calls: Option<usize>,
+    /// Managers, e.g. fixed,windfall [default: all seven]
+    #[arg(long, value_name = "POLICIES", value_delimiter = ',')]
+    policies: Vec<String>,
+    /// How much faster than published calls arrive [default: 1, or 4 with --quick]
+    #[arg(long, value_name = "FACTOR", hide_short_help = true)]
+    speed: Option<f64>,
+    /// Inputs over the functions' defaults [default: 1, or 0.2 with --quick]
+    #[arg(long, value_name = "FACTOR", hide_short_help = true)]
+    scale: Option<f64>,
+    /// Draws inputs, and when within its second a call arrives
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    seed: u64,
+}
+
+impl KernelArguments {
+    fn settings(&self, quick: bool) -> kernel::Settings {
+        let usual = if quick { kernel::Settings::quick() } else { kernel::Settings::default() };
+        let policies = match self.policies.is_empty() {
+            true => usual.policies,
+            false => self.policies.clone(),
+        };
+        let scale = self.scale.unwrap_or(usual.inputs.scale);
+        kernel::Settings {
+            calls: self.calls.or(usual.calls),
+            speed: self.speed.unwrap_or(usual.speed),
+            inputs: ExperimentInputs { scale, ..usual.inputs },
+            seed: self.seed,
+            repetitions: self.repetitions.unwrap_or(usual.repetitions),
+            policies,
+        }
+    }
 }
 
 /// A price as typed.
@@ -60,6 +110,14 @@ fn price(text: &str) -> Result<f32, String> {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.platform == Platform::Embedded {
+        let delivery = &arguments.delivery;
+        delivery.refuse_seeds("--repetitions")?;
+        let settings = arguments.kernel.settings(delivery.quick);
+        return delivery.deliver("faasrm-embedded", None, |request, watcher| {
+            kernel::reproduce(request, &settings, watcher)
+        });
+    }
     let settings = arguments.settings();
     arguments
         .delivery

@@ -6,7 +6,9 @@ fn named(name: &str) -> Workload {
 }
 
 fn swept(name: &str) -> WorkloadSweep {
-    sweep(&named(name), 2, "test", &|| ()).0
+    let workload = named(name);
+    let judging = simulate(&workload, 2, "test", &|| ());
+    sweep_of(&WorkloadTests { workload, judging, learning: Vec::new() })
 }
 
 fn at(sweep: &WorkloadSweep, limit: u32) -> &SweepPoint {

@@ -2,7 +2,8 @@
 
 use tokio::sync::oneshot;
 use windfall_core::{
-    Allocation, CallPlan, CallRecord, CallView, CpuCeiling, Duration, Sensed, Start, Timestamp,
+    Allocation, CallOutcome, CallPlan, CallRecord, CallView, CpuCeiling, Duration, Sensed, Start,
+    Timestamp,
 };
 use windfall_sandbox::Sensors;
 
@@ -68,7 +69,8 @@ pub(super) struct Change {
 /// One call from arrival to end.
 pub(super) struct AgentCall {
     pub(super) view: CallView,
-    pub(super) asked_at: Timestamp,
+    /// Time from its message to the agent's first look at it. Waiting for room comes after that and is no lateness.
+    pub(super) late: Duration,
     /// Whether it runs at a size that someone asked for, and no policy is asked about it.
     pub(super) has_own_size: bool,
     /// Whether it waited for the start of its instance.
@@ -103,7 +105,7 @@ pub(super) struct AgentCall {
 impl AgentCall {
     pub(super) fn new(
         view: CallView,
-        asked_at: Timestamp,
+        late: Duration,
         has_own_size: bool,
         reply: oneshot::Sender<Verdict>,
     ) -> Self {
@@ -118,7 +120,7 @@ impl AgentCall {
         };
         Self {
             view,
-            asked_at,
+            late,
             has_own_size,
             is_cold: false,
             reply: Some(reply),
@@ -179,6 +181,13 @@ impl AgentCall {
         };
         add(&mut self.record.cpu_granted, self.grant.cpu.get());
         add(&mut self.record.memory_granted, self.grant.memory.get());
+    }
+
+    /// Puts the largest use of an attempt on record.
+    pub(super) fn note_peaks(&mut self, outcome: &CallOutcome) {
+        let seen = self.record.seen.get_or_insert_default();
+        seen.cpu_cores = seen.cpu_cores.max(outcome.cpu_peak_cores as f32);
+        seen.memory_mib = seen.memory_mib.max(outcome.memory_peak_mib as f32);
     }
 
     /// Takes note of a sample between looks.

@@ -66,7 +66,7 @@ impl Desk {
             // The user's size, which no policy is asked about.
             return CallSafeguardChain::default().as_reserved(&call.view);
         }
-        let late = now.since(call.asked_at);
+        let late = call.late;
         let problem = if late > *budget {
             format!("the agent was {late} late, allowed are {budget}")
         } else {

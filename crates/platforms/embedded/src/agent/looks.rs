@@ -112,10 +112,16 @@ impl Node {
             let used = used.unwrap_or(0).saturating_mul(1000);
             call.record.cpu_used = call.record.cpu_used.saturating_add(used);
         }
-        if !call.is_open {
+        if !is_measured && !call.is_open {
             return;
         }
         let outcome = outcome_of(call, at, was_killed);
+        if is_measured {
+            call.note_peaks(&outcome);
+        }
+        if !call.is_open {
+            return;
+        }
         let mut changes = Vec::new();
         self.desk.close(CallClose::Measured(&outcome), &mut changes);
         self.take_down(changes);

@@ -238,7 +238,7 @@ impl Node {
             capabilities: self.capabilities.calls,
             foresight: None,
         };
-        let state = AgentCall::new(view, asked_at, size.is_some(), reply);
+        let state = AgentCall::new(view, now.since(asked_at), size.is_some(), reply);
         self.desk.calls.insert(call, state);
         self.pool.on(now, Event::Arrived { call, function }, &mut self.actions);
         self.settle();
@@ -418,6 +418,8 @@ impl Node {
             if exit == Some(&Exit::OutOfMemory) {
                 if let Some(call) = self.desk.calls.get_mut(&id) {
                     call.record.oom_kills = call.record.oom_kills.saturating_add(1);
+                    call.record.run +=
+                        call.runs_since.map_or(Duration::ZERO, |since| now.since(since));
                 }
                 self.close_measured(id, now, true);
             }
@@ -440,7 +442,8 @@ impl Node {
         }
         call.account(at);
         call.record.started_at = call.runs_since.unwrap_or(at);
-        call.record.run = at.since(call.record.started_at);
+        // Attempts that were killed before are in it already.
+        call.record.run += at.since(call.record.started_at);
         if call.is_cold {
             call.record.cold_start = call.record.started_at.since(call.placed_at);
         }

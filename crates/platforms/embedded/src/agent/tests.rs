@@ -136,6 +136,22 @@ fn a_late_decision_means_the_users_size_and_is_recorded() {
 }
 
 #[test]
+fn a_call_that_waits_for_room_is_sized_by_the_policy_all_the_same() {
+    let grant = Allocation::new(450, 64);
+    let policy = Constant { grant: Some(grant), thinks: Time::ZERO };
+    let control = CallLoop::new(Box::new(policy), CallSafeguardChain::default());
+    let mut settings = AgentSettings::new(NODE);
+    settings.decision_budget = Duration::from_millis(300);
+    let rig = Rig::new(settings, Arc::new(ThreadMachine::default()), Box::new(control));
+    rig.deploy("f", HALF, Time::from_secs(5));
+    // Four at a time: the last ones wait for most of a second.
+    let ran = rig.call_all((0..40).map(|_| ("f", json!({"sleep": 100}))));
+    assert!(ran.iter().any(|one| one.times.wait > Time::from_millis(300)));
+    assert!(ran.iter().all(|one| one.granted.map(|granted| granted.cpu) == Some(grant.cpu)));
+    assert_eq!(rig.agent().status().unwrap().late_decisions, 0);
+}
+
+#[test]
 fn calls_beyond_the_node_wait_for_each_other_and_all_end() {
     let rig = rig(None);
     rig.deploy("f", HALF, LONG);

@@ -1,0 +1,144 @@
+//! Each call alone on the machine: baselines at the user's size, and other sizes for the models.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use windfall_control::CallLoop;
+use windfall_core::{
+    Allocation, CallDecision, CallPolicy, CallRecord, CallSafeguardChain, CallView,
+    FunctionProfile, MilliCpu, PolicyError,
+};
+use windfall_embedded::AgentSettings;
+use windfall_sandbox::Host;
+
+use super::Plan;
+use crate::error::ExperimentError;
+use crate::stand::Stand;
+
+/// With which CPU calls run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// What their users reserve; every call.
+    Users,
+    /// Half a core; some of the calls.
+    Half,
+    /// The whole node; some of the calls.
+    Node,
+}
+
+/// At other sizes than the user's every so many-th call is measured.
+const EVERY: usize = 4;
+/// Share of the default input of the call that warms an instance up.
+const WARM_UP: u32 = 10;
+
+/// What calls alone have shown.
+pub(crate) struct Alone {
+    /// Run times at the user's size, seconds, for each call of the plan.
+    pub(crate) at_users: Vec<Vec<f64>>,
+    /// Everything at all sizes.
+    pub(crate) records: Vec<CallRecord>,
+    pub(crate) profiles: Vec<FunctionProfile>,
+}
+
+impl Alone {
+    pub(super) fn new(calls: usize) -> Self {
+        Self { at_users: vec![Vec::new(); calls], records: Vec::new(), profiles: Vec::new() }
+    }
+
+    /// One pass over the calls, one after another.
+    pub(super) fn play(
+        &mut self,
+        host: &Arc<Host>,
+        plan: &Plan,
+        size: Size,
+    ) -> Result<(), ExperimentError> {
+        let control = CallLoop::new(
+            Box::new(Constant { size, node: plan.node.cpu }),
+            CallSafeguardChain::default(),
+        );
+        let mut stand = Stand::new(host, AgentSettings::new(plan.node), Box::new(control))?;
+        for builtin in &plan.functions {
+            stand.deploy(builtin, 1);
+        }
+        for builtin in &plan.functions {
+            // The first call of some builds what the others use.
+            let small = builtin.input.map(|input| (input.default / WARM_UP).max(1));
+            let parameter = builtin.input.map_or("input", |input| input.parameter);
+            stand.call(builtin.name, &serde_json::json!({ parameter: small }));
+        }
+        stand.agent.status();
+        stand.heard.take();
+        let (mut failed, mut first, mut made) = (0, String::new(), 0);
+        for (number, planned) in plan.calls.iter().enumerate() {
+            if size != Size::Users && number % EVERY != 0 {
+                continue;
+            }
+            made += 1;
+            let ran = stand.call(planned.call.builtin.name, &planned.call.parameters());
+            // What is answered here was reported before it.
+            stand.agent.status();
+            let record = stand.heard.take().pop();
+            match record.filter(|_| ran.outcome.status_code() == 0) {
+                Some(record) => {
+                    if size == Size::Users {
+                        self.at_users[number].push(record.run.as_secs_f64());
+                    }
+                    self.records.push(record);
+                }
+                None => {
+                    failed += 1;
+                    if first.is_empty() {
+                        first = format!("{} {:?}", planned.call.builtin.name, ran.outcome);
+                    }
+                }
+            }
+        }
+        if self.profiles.is_empty() {
+            self.profiles = stand.heard.functions();
+        }
+        let during = format!("the calls alone ({size:?})");
+        // A call without a baseline has no RFET, so not one may fail at the user's size.
+        if failed > 0 {
+            return Err(ExperimentError::Calls { during, failed, calls: made, first });
+        }
+        Ok(())
+    }
+}
+
+/// The same CPU for every call, and the user's memory.
+struct Constant {
+    size: Size,
+    node: MilliCpu,
+}
+
+impl CallPolicy for Constant {
+    fn name(&self) -> &str {
+        "constant"
+    }
+
+    fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
+        let cpu = match self.size {
+            Size::Users => call.reservation.cpu,
+            Size::Half => MilliCpu::new(500),
+            Size::Node => self.node,
+        };
+        let size = Allocation { cpu, memory: call.reservation.memory };
+        Ok(CallDecision::exactly(size, "measured alone"))
+    }
+
+    fn leaves_calls_alone(&self) -> bool {
+        self.size == Size::Users
+    }
+
+    fn learns(&self) -> bool {
+        false
+    }
+}
+
+/// Waits until `moment`; threads wake up within about a tenth of a millisecond.
+pub(crate) fn sleep_until(moment: Instant) {
+    let now = Instant::now();
+    if moment > now {
+        std::thread::sleep(moment - now);
+    }
+}
