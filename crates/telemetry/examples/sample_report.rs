@@ -87,6 +87,7 @@ fn call(id: u64, wait: f64, baseline: f64, stretch: f64, granted: f64) -> CallRe
         cpu_granted: (run.as_nanos() as f64 * 2000.0 * granted) as u64,
         cpu_held_back: (run.as_nanos() as f64 * 100.0 * (1.0 - granted)) as u64,
         cpu_used: (baseline * 1e9 * 2000.0 * 0.38) as u64,
+        seen: None,
         memory_granted: run.as_nanos() * 1024,
         memory_used: run.as_nanos() * 500,
         changes: 1,

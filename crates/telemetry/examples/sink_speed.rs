@@ -54,6 +54,7 @@ fn record(id: u64, functions: u64) -> CallRecord {
         cpu_granted: run.as_nanos() * 1000,
         cpu_held_back: run.as_nanos() * 50,
         cpu_used: run.as_nanos() * 400,
+        seen: None,
         memory_granted: run.as_nanos() * 512,
         memory_used: run.as_nanos() * 200,
         changes: 1,

@@ -53,6 +53,7 @@ pub(crate) fn call(id: u64, seconds: f64) -> CallRecord {
         cpu_granted: 1_000_000_000_000,
         cpu_held_back: 0,
         cpu_used: 500_000_000_000,
+        seen: None,
         memory_granted: 512_000_000_000,
         memory_used: 100_000_000_000,
         changes: 0,

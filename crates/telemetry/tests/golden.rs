@@ -251,6 +251,7 @@ fn golden_story_of_a_call() {
         cpu_granted: 1_650_000_000_000,
         cpu_held_back: 250_000_000_000,
         cpu_used: 1_200_000_000_000,
+        seen: None,
         memory_granted: 1_075_200_000_000,
         memory_used: 400_000_000_000,
         changes: 1,

@@ -4,6 +4,8 @@
 //! test says so and passes, unless WINDFALL_BROWSER=required. Pictures of all pages are left in the folder that
 //! WINDFALL_SCREENSHOTS names, else below the target directory.
 
+#![expect(clippy::print_stderr, reason = "a test says what it installs, and why it tested nothing")]
+
 mod chromium;
 mod site;
 

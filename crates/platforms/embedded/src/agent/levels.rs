@@ -17,9 +17,9 @@ impl Node {
         };
         for call in self.desk.calls.values().filter(|call| call.instance.is_some()) {
             let (own, held) = (call.view.reservation.cpu, call.grant.cpu);
-            levels.reserved = levels.reserved + own;
-            levels.harvested = levels.harvested + own.saturating_sub(held);
-            levels.lent = levels.lent + held.saturating_sub(own);
+            levels.reserved += own;
+            levels.harvested += own.saturating_sub(held);
+            levels.lent += held.saturating_sub(own);
             levels.calls += 1;
         }
         levels
