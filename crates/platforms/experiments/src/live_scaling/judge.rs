@@ -1,5 +1,7 @@
 //! A trained policy beside rules, on the kernel and in the simulation it comes from.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use windfall_core::Seed;
 use windfall_papers::ece471::table::{CORES, SERVICE_RATE, SLO_SECONDS};
@@ -70,14 +72,7 @@ pub fn judge(
         return Err(ExperimentError::Setting { name: "--rates", value, allowed: "1 to 8" });
     }
     let host = host("live scaling")?;
-    let mut makers: Vec<(&str, Maker<'_>)> = Vec::new();
-    if let Some(trained) = trained {
-        makers.push(("trained", Box::new(trained)));
-    }
-    makers.push(("hpa", Box::new(|| Box::new(Rule(hpa)))));
-    makers.push(("queueing", Box::new(|| Box::new(Rule(queueing)))));
-    makers.push(("fixed", Box::new(|| Box::new(Rule(|_| 0)))));
-    makers.push(("random", Box::new(|| Box::new(Random::new(Seed::new(EPISODES))))));
+    let makers = makers(trained);
     watcher.begin(Stage::Runs((makers.len() * rates.len()) as u64));
     let mut policies: Vec<Judged> = (makers.iter())
         .map(|(name, _)| Judged { policy: (*name).to_owned(), ..Judged::default() })
@@ -91,24 +86,8 @@ pub fn judge(
         for place in order {
             let (name, make) = &makers[place];
             watcher.describe(&format!("{name} at {rate} requests/s"));
-            let seed = Seed::new(EPISODES).member(u64::from(*rate));
-            let mut live = LiveScaling::new(std::sync::Arc::clone(&host), settings);
-            let played = play(&mut live, make().as_mut(), seed, &|env| {
-                (env.row().util, env.row().slo, f64::from(env.course.containers()))
-            });
-            if let Some(problem) = live.problem() {
-                let first = problem.to_owned();
-                let during = format!("{name} at {rate} requests/s");
-                return Err(ExperimentError::Calls { during, failed: 1, calls: 1, first });
-            }
-            let mut simulation = Ece471::new(settings.course());
-            let simulated = play(&mut simulation, make().as_mut(), seed, &|_| (0.0, 0.0, 0.0));
-            let judged = &mut policies[place];
-            judged.returns.push(played.total);
-            judged.simulated_returns.push(simulated.total);
-            judged.utilisation += played.means.0 / rates.len() as f64;
-            judged.slo_preservation += played.means.1 / rates.len() as f64;
-            judged.containers += played.means.2 / rates.len() as f64;
+            let mut live = LiveScaling::new(Arc::clone(&host), settings);
+            policies[place].add(&mut live, make, (*rate, rates.len()))?;
             watcher.advance(1);
         }
     }
@@ -125,6 +104,47 @@ pub fn judge(
         rates: rates.to_vec(),
         policies,
     })
+}
+
+/// The rules, random moves, and what was trained.
+fn makers(trained: Option<&dyn Fn() -> Box<dyn Decide>>) -> Vec<(&'static str, Maker<'_>)> {
+    let mut makers: Vec<(&str, Maker<'_>)> = Vec::new();
+    if let Some(trained) = trained {
+        makers.push(("trained", Box::new(trained)));
+    }
+    makers.push(("hpa", Box::new(|| Box::new(Rule(hpa)))));
+    makers.push(("queueing", Box::new(|| Box::new(Rule(queueing)))));
+    makers.push(("fixed", Box::new(|| Box::new(Rule(|_| 0)))));
+    makers.push(("random", Box::new(|| Box::new(Random::new(Seed::new(EPISODES))))));
+    makers
+}
+
+impl Judged {
+    /// Plays an episode at `rate`, one of `rates`, on the kernel and in simulation.
+    fn add(
+        &mut self,
+        live: &mut LiveScaling,
+        make: &Maker<'_>,
+        (rate, rates): (u32, usize),
+    ) -> Result<(), ExperimentError> {
+        let seed = Seed::new(EPISODES).member(u64::from(rate));
+        let played = play(live, make().as_mut(), seed, &|env| {
+            (env.row().util, env.row().slo, f64::from(env.course.containers()))
+        });
+        if let Some(problem) = live.problem() {
+            let first = problem.to_owned();
+            let during = format!("{} at {rate} requests/s", self.policy);
+            return Err(ExperimentError::Calls { during, failed: 1, calls: 1, first });
+        }
+        let mut simulation = Ece471::new(live.settings.course());
+        let simulated = play(&mut simulation, make().as_mut(), seed, &|_| (0.0, 0.0, 0.0));
+        self.returns.push(played.total);
+        self.simulated_returns.push(simulated.total);
+        self.utilisation += played.means.0 / rates as f64;
+        self.slo_preservation += played.means.1 / rates as f64;
+        self.containers += played.means.2 / rates as f64;
+        Ok(())
+    }
 }
 
 struct Episode {

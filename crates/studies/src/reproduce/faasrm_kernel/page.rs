@@ -113,24 +113,26 @@ pub(super) fn page(request: &Request<'_>, experiment: &KernelExperiment) -> Docu
     }
 }
 
+/// Columns of the main table.
+const HEADS: [&str; 14] = [
+    "policy",
+    "RFET mean",
+    "beside fixed",
+    "RFET P98",
+    "P98 time, s",
+    "P98 latency, s",
+    "harvested",
+    "accelerated",
+    "safeguarded",
+    "worst degradation",
+    "memory kills",
+    "granted core-s",
+    "manager's CPU",
+    "published RFET, P98",
+];
+
 fn results(experiment: &KernelExperiment) -> Section {
-    let heads = [
-        "policy",
-        "RFET mean",
-        "beside fixed",
-        "RFET P98",
-        "P98 time, s",
-        "P98 latency, s",
-        "harvested",
-        "accelerated",
-        "safeguarded",
-        "worst degradation",
-        "memory kills",
-        "granted core-s",
-        "manager's CPU",
-        "published RFET, P98",
-    ];
-    let mut table = Table::new(heads);
+    let mut table = Table::new(HEADS);
     for policy in experiment.policies() {
         let cell = |of: fn(&KernelRow) -> f64, digits: usize| -> Cell {
             experiment.estimate(policy, of).map_or_else(Cell::default, |it| Cell {
