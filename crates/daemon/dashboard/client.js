@@ -29,10 +29,10 @@ export async function change(method, path, body) {
     headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
-  const body = await answer.json().catch(() => ({}));
+  const result = await answer.json().catch(() => ({}));
   if (answer.status === 401) sessionStorage.removeItem(KEY);
-  if (!answer.ok) throw new Error(body.error || `${answer.status}`);
-  return body;
+  if (!answer.ok) throw new Error(result.error || `${answer.status}`);
+  return result;
 }
 
 // One stream for the whole page. A browser reconnects by itself; until then `onState` hears of it.

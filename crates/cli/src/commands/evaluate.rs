@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ENV")]
     env: Option<String>,
     #[command(flatten)]
-    live: live::Arguments,
+    live: live::LiveArguments,
     /// Which part of the environment's world is played
     #[arg(long, value_enum, default_value_t = Part::Test)]
     split: Part,

@@ -131,6 +131,6 @@ fn a_policy_that_starves_calls_is_refused_and_stays_out_of_charge() {
     assert_eq!(live.policy, "fixed");
     let fates: Vec<Fate> = live.learning.versions.iter().map(|version| version.fate).collect();
     assert_eq!(fates, [Fate::InCharge, Fate::Refused]);
-    let told = live.tape.entries().any(|entry| entry.done.starts_with("refused: "));
-    assert!(told, "the tape has the reason");
+    let is_shown = live.tape.entries().any(|entry| entry.done.starts_with("refused: "));
+    assert!(is_shown, "the tape has the reason");
 }

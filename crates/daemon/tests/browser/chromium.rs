@@ -127,25 +127,25 @@ impl Browser<'_> {
 
     /// Opens a page.
     pub(crate) fn open(&self, url: &str) {
-        let told = self.post("url", &json!({ "url": url }));
-        assert_eq!(told["value"], Value::Null, "{url}");
+        let answer = self.post("url", &json!({ "url": url }));
+        assert_eq!(answer["value"], Value::Null, "{url}");
     }
 
     /// What a script returns.
     pub(crate) fn run(&self, script: &str) -> Value {
-        let told = self.post("execute/sync", &json!({ "script": script, "args": [] }));
-        let problem = &told["value"]["error"];
-        assert!(problem.is_null(), "{script}: {}", told["value"]["message"]);
-        told["value"].clone()
+        let answer = self.post("execute/sync", &json!({ "script": script, "args": [] }));
+        let problem = &answer["value"]["error"];
+        assert!(problem.is_null(), "{script}: {}", answer["value"]["message"]);
+        answer["value"].clone()
     }
 
     /// Runs `script` until it returns something true, at most twenty seconds; what it returned.
     pub(crate) fn until(&self, what: &str, script: &str) -> Value {
         let began = Instant::now();
         loop {
-            let told = self.run(script);
-            if !matches!(told, Value::Null | Value::Bool(false)) && told != "" {
-                return told;
+            let answer = self.run(script);
+            if !matches!(answer, Value::Null | Value::Bool(false)) && answer != "" {
+                return answer;
             }
             assert!(began.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
             std::thread::sleep(Duration::from_millis(50));
@@ -155,8 +155,8 @@ impl Browser<'_> {
     /// The window as a PNG file.
     pub(crate) fn picture(&self) -> Vec<u8> {
         let path = format!("/session/{}/screenshot", self.session);
-        let told = self.driver.send("GET", &path, &Value::Null);
-        let text = told["value"].as_str().expect("a picture");
+        let answer = self.driver.send("GET", &path, &Value::Null);
+        let text = answer["value"].as_str().expect("a picture");
         STANDARD.decode(text).expect("base64")
     }
 
@@ -178,8 +178,8 @@ impl Browser<'_> {
 
     /// What the browser complained about since it was last asked.
     pub(crate) fn complaints(&self) -> Vec<String> {
-        let told = self.post("se/log", &json!({ "type": "browser" }));
-        let entries = told["value"].as_array().cloned().unwrap_or_default();
+        let answer = self.post("se/log", &json!({ "type": "browser" }));
+        let entries = answer["value"].as_array().cloned().unwrap_or_default();
         let severe = entries.iter().filter(|entry| entry["level"] == "SEVERE");
         severe.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }

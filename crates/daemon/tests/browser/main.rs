@@ -100,8 +100,8 @@ impl Visit<'_> {
             "dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft', shiftKey: false }))";
         self.run(&format!("for (let k = 0; k < 4; k += 1) {step}"));
         self.until("the cursor leaves the present", "return location.hash.includes('at=')");
-        let told = "return document.querySelector('.head .sub').textContent.startsWith('up to')";
-        self.until("the tape up to the cursor", told);
+        let shown = "return document.querySelector('.head .sub').textContent.startsWith('up to')";
+        self.until("the tape up to the cursor", shown);
         let at = self.run("return Number(location.hash.match(/at=([0-9.]+)/)[1])");
         let (_, decisions) = self.site.get(&format!("/api/v1/decisions?until={at}&limit=1"));
         let newest = decisions["entries"][0]["id"].as_u64().expect("there are decisions");

@@ -8,6 +8,7 @@
 //! Root runs all of them again as an unprivileged user.
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
+#[path = "as_nobody/again.rs"]
 mod nobody;
 
 use std::process::ExitCode;

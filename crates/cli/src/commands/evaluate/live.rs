@@ -16,7 +16,7 @@ use crate::progress::StageBar;
 /// What the environment on real processes understands.
 #[derive(Args)]
 #[command(next_help_heading = "With --env windfall/LiveScaling-v0")]
-pub(super) struct Arguments {
+pub(super) struct LiveArguments {
     /// Steps of an episode
     #[arg(long, value_name = "N", default_value_t = Settings::default().steps)]
     steps: u32,
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(
-    arguments: &Arguments,
+    arguments: &LiveArguments,
     id: &str,
     checkpoint: &Checkpoint,
     format: Format,

@@ -11,7 +11,7 @@
 
 mod crash;
 mod http;
-#[path = "../nobody/mod.rs"]
+#[path = "../as_nobody/again.rs"]
 mod nobody;
 mod server;
 mod soak;

@@ -14,7 +14,7 @@ use super::service::KEYS;
 const APART: &str = "--listen 127.0.0.1:0 --functions-listen 127.0.0.1:0 --state state";
 
 /// A manager that runs until it is ended.
-struct Manager {
+struct RunningUp {
     process: Child,
     /// `http://host:port` of its API.
     url: String,
@@ -22,7 +22,7 @@ struct Manager {
     preflight: String,
 }
 
-impl Drop for Manager {
+impl Drop for RunningUp {
     fn drop(&mut self) {
         // It has ended already where the test went well.
         let _ = self.process.kill();
@@ -30,7 +30,7 @@ impl Drop for Manager {
     }
 }
 
-impl Manager {
+impl RunningUp {
     /// Starts it and waits until it is ready.
     fn start(place: &Place, more: &str) -> Self {
         let words: Vec<&str> =
@@ -187,7 +187,7 @@ fn kill_at_random_moments(times: u64) {
     for round in 0..times {
         // A policy that changes sizes by ticks, so that there is something to give back.
         let mut manager =
-            Manager::start(&place, "--policy vpa --mode auto --tick 200ms --load 0.4");
+            RunningUp::start(&place, "--policy vpa --mode auto --tick 200ms --load 0.4");
         within(Duration::from_secs(20), "calls are served", || manager.calls() > 0);
         // Spread over two seconds without a pattern that ticks could meet.
         std::thread::sleep(Duration::from_millis(round * 7919 % 2000));
@@ -198,7 +198,8 @@ fn kill_at_random_moments(times: u64) {
         within(Duration::from_secs(10), "its instances are gone", || processes_of(pid).is_empty());
         place.run("db check --state state", &[]).done();
     }
-    let mut manager = Manager::start(&place, "--policy vpa --mode observe --tick 200ms --load 0.4");
+    let mut manager =
+        RunningUp::start(&place, "--policy vpa --mode observe --tick 200ms --load 0.4");
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(manager.below_their_own(), Vec::<String>::new(), "{}", manager.preflight);
     within(Duration::from_secs(20), "calls are served", || manager.calls() > 0);
