@@ -63,10 +63,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = load, help_heading = "Load")]
     load: Option<f64>,
     /// Functions of the generated load, where the platform is simulated
-    #[arg(long, value_name = "N", default_value_t = 40, help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 40,
+        help_heading = "Load",
+        hide_short_help = true
+    )]
     count: u32,
     /// Simulated seconds per second, where the platform is simulated
-    #[arg(long, default_value_t = 1.0, value_parser = speed, help_heading = "Load")]
+    #[arg(long, default_value_t = 1.0, value_parser = speed, help_heading = "Load", hide_short_help = true)]
     speed: f64,
     /// The seed of the load and of policies
     #[arg(long, default_value_t = 1, help_heading = "Load")]
@@ -75,13 +81,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", help_heading = "Service")]
     listen: Option<SocketAddr>,
     /// Where the functions' own API listens; else 127.0.0.1:3233, or a free port if that is taken
-    #[arg(long, value_name = "ADDRESS", help_heading = "Service")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Service", hide_short_help = true)]
     functions_listen: Option<SocketAddr>,
     /// Folder for the databases
     #[arg(long, value_name = "DIR", default_value = "runs/up", help_heading = "Service")]
     state: PathBuf,
     /// Price of a core per hour, for the dashboard
-    #[arg(long, value_name = "PRICE", default_value_t = 0.04, help_heading = "Service")]
+    #[arg(
+        long,
+        value_name = "PRICE",
+        default_value_t = 0.04,
+        help_heading = "Service",
+        hide_short_help = true
+    )]
     price: f64,
     /// Token for changes instead of a random one, 16 or more hexadecimal digits; WINDFALL_TOKEN is read too
     #[arg(long, value_parser = token, help_heading = "Service")]

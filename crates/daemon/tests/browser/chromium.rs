@@ -100,11 +100,20 @@ impl Driver {
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).expect("the driver reads");
-        let mut answer = String::new();
-        // The driver closes the connection when it has answered.
-        let _ = stream.read_to_string(&mut answer);
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        serde_json::from_str(body).unwrap_or(Value::Null)
+        let mut reader = BufReader::new(stream);
+        let mut length = 0;
+        let mut line = String::new();
+        // The driver keeps the connection open, so the length says where the answer ends.
+        while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+            let (key, value) = line.split_once(':').unwrap_or_default();
+            if key.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse().expect("a length");
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).expect("the driver answers");
+        serde_json::from_slice(&body).unwrap_or(Value::Null)
     }
 }
 
