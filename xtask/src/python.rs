@@ -47,18 +47,21 @@ const LONG: &[&str] = &[
 /// The oldest Python that the wheel is for.
 const OLDEST: (u32, u32) = (3, 10);
 
+/// Makes the environment for the tests, if there is a Python to make it with.
+pub(crate) fn prepare(long: bool) -> Result<Option<PathBuf>, String> {
+    interpreter().map(|python| environment(&target().join("python"), &python, long)).transpose()
+}
+
 /// Builds the wheel and runs the tests in an environment of their own.
 pub(crate) fn run_tests(long: bool) -> Result<Outcome, String> {
-    let Some(python) = interpreter() else {
+    let Some(venv) = prepare(long)? else {
         return Ok(Outcome::Skipped(
             "no Python from 3.10 on here (python3, or what WINDFALL_PYTHON names); the package `windfall` was not \
              built and not tested"
                 .to_owned(),
         ));
     };
-    let folder = target().join("python");
-    let venv = environment(&folder, &python, long)?;
-    let wheel = build_wheel(&folder, &venv, long)?;
+    let wheel = build_wheel(&target().join("python"), &venv, long)?;
     let program = build_program(long)?;
     let mut install = Command::new(tool(&venv, "pip"));
     install.args([
