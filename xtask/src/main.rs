@@ -28,7 +28,7 @@ cargo xtask check --ci         what CI runs: the same with cargo-deny, a run of 
 cargo xtask check --long       everything: the same with the tests that train, measure or take minutes, in Python too
 cargo xtask bless              rewrite the golden files; review the difference before you commit it
 cargo xtask python             build the Python package and run its short tests in an environment of their own
-cargo xtask python --long      all tests: ONNX, the notebook, trainings by stable-baselines3 and Ray as well
+cargo xtask python --long      all tests: trainings by stable-baselines3, in one file and by RLlib on Ray as well
 cargo xtask fuzz               run every fuzz target on a million inputs
 cargo xtask fuzz --runs 50     the same on so many inputs each
 cargo xtask fuzz --target huawei   one of them

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   target/python/wheels   the wheel, built by maturin
-//!   target/python/short    the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow
-//!   target/python/long     all tests: types, ONNX, the notebook, PyTorch, stable-baselines3 and Ray as well
+//!   target/python/short    the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow, types, ONNX, the notebook
+//!   target/python/long     all tests: trainings with PyTorch, stable-baselines3 and Ray as well
 //! ```
 //!
 //! The environments stay between runs, so that only the first one downloads. They are made anew if the interpreter
@@ -28,10 +28,6 @@ const SHORT: &[&str] = &[
     "pandas",
     "polars",
     "pyarrow",
-];
-
-/// What the long ones need as well. PyPI's PyTorch for Linux brings its CUDA libraries, about 5 GB on disk.
-const LONG: &[&str] = &[
     "mypy",
     "onnx",
     "onnxruntime",
@@ -39,10 +35,10 @@ const LONG: &[&str] = &[
     "nbclient",
     "nbformat",
     "ipykernel",
-    "stable-baselines3>=2.5",
-    "ray[rllib]>=2.40",
-    "scipy",
 ];
+
+/// What the long ones need as well. PyPI's PyTorch for Linux brings its CUDA libraries, about 5 GB on disk.
+const LONG: &[&str] = &["stable-baselines3>=2.5", "ray[rllib]>=2.40", "scipy"];
 
 /// The oldest Python that the wheel is for.
 const OLDEST: (u32, u32) = (3, 10);

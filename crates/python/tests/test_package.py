@@ -8,8 +8,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 import windfall
 from windfall import _native, bench
 
@@ -60,7 +58,6 @@ def test_the_stub_names_what_there_is():
                     assert f"def {member}(" in stub, f"{name}.{member}"
 
 
-@pytest.mark.long
 def test_types_are_checked_strictly(tmp_path):
     # The package that is installed, not the sources beside the tests.
     words = ["mypy", "--strict", "--ignore-missing-imports", "--no-error-summary", "-p", "windfall"]
