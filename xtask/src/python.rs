@@ -137,7 +137,12 @@ fn build_wheel(folder: &Path, venv: &Path, long: bool) -> Result<PathBuf, String
 /// The program `windfall`, which the tests compare the package with.
 fn build_program(long: bool) -> Result<PathBuf, String> {
     let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--profile", profile(long), "--package", "windfall-cli"]);
+    build.args(["build", "--quiet", "--profile", profile(long), "--bin", "windfall"]);
+    if !long {
+        // What is selected decides the features of dependencies, and a test among it adds those for tests. With fewer of
+        // them than `cargo test --workspace` has, `core` and so every crate would be compiled again.
+        build.args(["--workspace", "--all-features", "--test", "api"]);
+    }
     run(like_tests(&mut build, long))?;
     let name = if cfg!(windows) { "windfall.exe" } else { "windfall" };
     Ok(target().join(if long { "quick" } else { "debug" }).join(name))
