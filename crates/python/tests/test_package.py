@@ -14,7 +14,7 @@ from windfall import _native, bench
 
 def run(*words, cwd=None):
     words = [sys.executable, "-m", *words]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, cwd=cwd)
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=600, cwd=cwd)
 
 
 def test_the_command_line():
