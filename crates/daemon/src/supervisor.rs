@@ -24,6 +24,7 @@ use crate::switched_calls::PolicySlot;
 
 pub use build::{PlatformParts, Prepared, SupervisorSettings, prepare};
 use ledger_platform::LedgerPlatform;
+pub use versions::Named;
 
 /// How often what is on disk is reported about the calls: rewards are per minute.
 const REWARD_EVERY: Duration = Duration::from_secs(60);
@@ -47,8 +48,8 @@ pub struct Supervisor {
     /// Entries of the tape that the database has.
     recorded: u64,
     trial: Option<Trial>,
-    /// Policy and settings of the version before the one on trial.
-    fallback_version: Option<versions::Named>,
+    /// Policy and settings of the version before the one in charge, on trial or not.
+    version_before: Option<versions::Named>,
     in_charge: versions::Named,
     /// What was counted when the last minute began.
     minute: (Timestamp, Totals),
@@ -79,12 +80,13 @@ impl Supervisor {
             ended: Vec::new(),
             recorded: 0,
             trial: None,
-            fallback_version: None,
+            version_before: None,
             in_charge,
             minute: (Timestamp::ZERO, Totals::default()),
         };
         manager.remember_functions();
         manager.take_up_earlier_run();
+        manager.records.checkpoint(&manager.in_charge);
         manager
     }
 
@@ -187,6 +189,7 @@ impl Supervisor {
         let (in_doubt, to_restore) =
             (self.control.in_doubt().functions().count(), self.governance.to_restore());
         let is_quarantined = self.control.is_quarantined() || self.slot.is_quarantined();
+        self.records.tend();
         let (database, rows_dropped) = (self.records.problem(), self.records.dropped());
         let counters = self.control.counters();
         let functions = self.platform.functions();
@@ -266,6 +269,7 @@ impl Supervisor {
             true => "every function has its own allocation".to_owned(),
             false => format!("{} functions are not confirmed", self.governance.touched().len()),
         };
+        tracing::info!(is_whole, "stopped");
         self.with_live(|live| live.tape.note(now, TapeKind::Supervisor, "stop".to_owned(), done));
         self.record_tape();
         self.records.close(is_whole);

@@ -2,8 +2,10 @@
 
 use axum::Json;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, Request};
-use axum::http::{StatusCode, Uri};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::RETRY_AFTER;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -29,7 +31,25 @@ impl Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": self.error }))).into_response()
+        let mut answer = (self.status, Json(json!({ "error": self.error }))).into_response();
+        if self.status == StatusCode::TOO_MANY_REQUESTS {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        answer
+    }
+}
+
+/// The one variable part of a path; bytes that are no text are refused.
+pub(super) struct Part(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Part {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let part = Path::<String>::from_request_parts(parts, state).await;
+        part.map(|Path(text)| Self(text)).map_err(|problem| {
+            Refused::new(StatusCode::BAD_REQUEST, format!("the path: {}", problem.body_text()))
+        })
     }
 }
 

@@ -49,6 +49,7 @@ impl Supervisor {
         let how = if earlier.was_closed { "was stopped" } else { "ended without a stop" };
         let done =
             format!("{restored} functions get their own allocation back before anything else");
+        tracing::info!(restored, was_stopped = earlier.was_closed, "took up an earlier run");
         self.with_live(|live| {
             for (id, target) in objectives {
                 if let Some(function) = live.functions.get_mut(id.index()) {
