@@ -16,7 +16,7 @@ addEventListener("error", (event) => window.windfallProblems.push(String(event.m
 addEventListener("unhandledrejection", (event) => window.windfallProblems.push(String(event.reason)));
 
 takeToken();
-const PAGES = [["cluster", "Cluster", clusterPage], ["functions", "Functions", functionsPage], ["tape", "Decision tape", tapePage], ["advice", "Recommendations", advicePage], ["learning", "Learning", learningPage]];
+const PAGES = [["cluster", "Cluster", clusterPage], ["functions", "Functions", functionsPage], ["tape", "Tape", tapePage], ["advice", "Advice", advicePage], ["learning", "Learning", learningPage]];
 const main = document.getElementById("main");
 const app = { status: null, following: true, refresh: () => page && page.refresh && page.refresh() };
 let page = null;

@@ -12,7 +12,7 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-export const number = (value, digits = 1) => (value === null || value === undefined || Number.isNaN(value) ? "–" : Number(value).toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits > 1 ? digits : 0 }));
+export const number = (value, digits = 1) => (value === null || value === undefined || Number.isNaN(value) ? "–" : Number(value).toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits > 1 ? digits : 0, signDisplay: "negative" }).replace("-", "−"));
 export const count = (value) => (value >= 1e6 ? number(value / 1e6, 1) + " M" : value >= 1e5 ? number(value / 1e3, 0) + " k" : number(value, 0));
 export const percent = (share, digits = 1) => (share === null || share === undefined ? "–" : number(share * 100, digits) + " %");
 export const millis = (ms) => (ms === null || ms === undefined ? "–" : ms >= 10000 ? number(ms / 1000, 1) + " s" : ms >= 1000 ? number(ms / 1000, 2) + " s" : number(ms, ms < 10 ? 1 : 0) + " ms");

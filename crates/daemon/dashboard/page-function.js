@@ -41,7 +41,7 @@ export function functionPage(app, name) {
       tile("Error budget", budget(data.budget_left, data.calls), `${count(data.late)} of ${count(data.calls)} calls late`),
       tile("Saved", reserved ? percent(1 - heldSeconds / reserved, 0) : "–", `${number(data.saved_core_hours, 3)} core-hours`),
       tile("Calls", count(data.calls), `${number(data.calls_per_minute, 1)} per minute, ${count(data.cold_starts)} cold`),
-      tile("Instances", `${data.instances.ready}`, `${data.instances.busy} busy, ${data.instances.starting} starting, ${data.queued} calls waiting`),
+      tile("Instances", `${data.instances.ready}`, `${data.instances.busy} busy, ${data.instances.starting} starting, ${data.queued} waiting`),
       tile("Reserves", h("span", {}, cores(data.reserved_cores), h("small", {}, " cores")), `${mib(data.reserved_mib)}, ${data.runtime}`));
     if (!coresInput.value) { coresInput.value = data.recommendation ? data.recommendation.cores.toFixed(2) : data.reserved_cores; mibInput.value = data.recommendation ? data.recommendation.mib : data.reserved_mib; }
   }

@@ -5,7 +5,7 @@ import { spark } from "/assets/charts.js";
 import { attempt, budget, cores, count, functionLink, h, millis, number, slo, standing } from "/assets/elements.js";
 
 // Label, the server's name of the order, classes. On a phone the most telling ones stay.
-const COLUMNS = [["Function", "name"], ["SLO", "slo"], ["Error budget", null, "hide-small"], ["Calls, 5 min", null, "hide-small"], ["Calls", "calls", "number hide-small"], ["p99", "p99", "number"], ["Objective", null, "number hide-small"], ["Reserved", null, "number hide-small"], ["Held", null, "number"], ["Saved core-h", "saved", "number hide-small"], ["Trips", "trips", "number hide-small"], ["Managed", null, "hide-small"], ["", null]];
+const COLUMNS = [["Function", "name"], ["SLO", "slo"], ["Error budget", null, "hide-small"], ["Calls, 5 min", null, "hide-small"], ["Calls", "calls", "number hide-small"], ["p99", "p99", "number"], ["Objective", null, "number hide-small"], ["Reserved", null, "number hide-small"], ["Held", null, "number hide-small"], ["Saved core-h", "saved", "number hide-small"], ["Trips", "trips", "number hide-small"], ["Managed", null, "hide-small"], ["", null]];
 
 export function functionsPage(app, parameters) {
   let sort = COLUMNS.some(([, key]) => key && key === parameters.get("sort")) ? parameters.get("sort") : "calls";

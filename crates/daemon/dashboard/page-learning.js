@@ -19,7 +19,7 @@ export function learningPage(app) {
     const data = await read("/learning");
     note.textContent = `${data.is_learning ? `a learner has tried ${data.tried} candidates` : "no learner; start with --learn"}${data.on_trial_until ? `; the version in charge is on trial until ${clock(data.on_trial_until)}` : ""}`;
     const line = (of) => data.rewards.map((point) => [point.at, of(point)]);
-    const x0 = data.rewards.length ? Math.min(data.rewards[0].at, data.now - 120) : Math.max(0, data.now - 120);
+    const x0 = Math.max(0, data.rewards.length ? Math.min(data.rewards[0].at - 60, data.now - 120) : data.now - 120);
     rewards.update({ x0, x1: data.now, series: [{ points: line((p) => p.reward), color: "--accent", gap: 200 }], marks: data.versions.map((v) => [v.at, v.fate === "rolled-back" ? "--bad" : v.fate === "refused" ? "--warn" : "--good"]) });
     service.update({ x0, x1: data.now, series: [{ points: line((p) => p.saved_share * 100), color: "--used", gap: 200 }, { points: line((p) => p.late_share * 100), color: "--bad", gap: 200 }] });
     versions.replaceChildren(...data.versions.slice().reverse().map((version) => h("tr", {},

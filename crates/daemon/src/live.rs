@@ -181,6 +181,11 @@ impl Live {
         }
     }
 
+    /// Whether the latency objective of `function` is known.
+    pub fn has_objective(&self, function: FunctionId) -> bool {
+        self.functions.get(function.index()).is_some_and(|it| it.objective.target_ms.is_some())
+    }
+
     /// The place of the function called `name`.
     pub fn id_of(&self, name: &str) -> Option<FunctionId> {
         let place = self.functions.iter().position(|function| function.profile.name == name)?;

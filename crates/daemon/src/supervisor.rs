@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use windfall_control::ControlLoop;
-use windfall_core::{CallRecord, Duration, TickRecord, Timestamp};
+use windfall_core::{CallRecord, Duration, FunctionId, FunctionProfile, TickRecord, Timestamp};
 
 use crate::database::Records;
 use crate::governance::Governance;
@@ -63,7 +63,7 @@ impl Supervisor {
         let mut live = Live::default();
         live.policy.clone_from(&settings.policy);
         live.shadow.clone_from(&settings.shadow);
-        live.introduce(platform.functions());
+        introduce(&mut live, platform.functions(), platform.kind(), &governance);
         live.learning.is_learning = settings.learns;
         live.learning.add(Timestamp::ZERO, in_charge.version("start", "the policy at the start"));
         let mut manager = Self {
@@ -125,6 +125,11 @@ impl Supervisor {
         &self.settings
     }
 
+    /// Whether latency at the users' own sizes has to be measured.
+    fn measures(&self) -> bool {
+        self.platform.kind() != PlatformKind::Simulated
+    }
+
     fn with_live<T>(&self, with: impl FnOnce(&mut Live) -> T) -> T {
         with(&mut self.live.write().unwrap_or_else(PoisonError::into_inner))
     }
@@ -168,9 +173,17 @@ impl Supervisor {
     }
 
     fn take_in(&mut self, now: Timestamp, mut ended: Vec<CallRecord>) {
+        let governance = &self.governance;
         self.with_live(|live| {
             live.pass_time(now);
-            ended.iter().for_each(|call| live.call(call));
+            for call in &ended {
+                let is_known = |live: &Live| live.has_objective(call.function);
+                let was_known = is_known(live);
+                live.call(call);
+                if !was_known && is_known(live) {
+                    governance.set_unmeasured(call.function, false);
+                }
+            }
         });
         ended.iter().for_each(|call| self.records.call(now, call));
         ended.clear();
@@ -194,7 +207,7 @@ impl Supervisor {
         let counters = self.control.counters();
         let functions = self.platform.functions();
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        live.introduce(functions);
+        introduce(&mut live, functions, self.platform.kind(), &self.governance);
         live.totals.ticks = counters.ticks;
         live.totals.blind_ticks = counters.blind;
         live.totals.refused = counters.refused;
@@ -274,6 +287,22 @@ impl Supervisor {
         self.record_tape();
         self.records.close(is_whole);
         is_whole
+    }
+}
+
+/// Takes in functions that are new. Where functions are real nobody knows what they take at their own size, so that is
+/// measured first; the simulator reports it with every call.
+fn introduce(
+    live: &mut Live,
+    functions: &[FunctionProfile],
+    kind: PlatformKind,
+    governance: &Governance,
+) {
+    let known = live.functions.len();
+    live.introduce(functions);
+    if kind != PlatformKind::Simulated {
+        let new = known..live.functions.len();
+        new.for_each(|place| governance.set_unmeasured(FunctionId(place as u32), true));
     }
 }
 

@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
@@ -97,17 +99,23 @@ pub async fn serve(listener: TcpListener, state: Arc<ApiState>, mut stop: watch:
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let (app, state) = (app.clone(), Arc::clone(&state));
+        let (app, state) = (TowerToHyperService::new(app.clone()), Arc::clone(&state));
         tokio::spawn(async move {
+            let has_asked = AtomicBool::new(false);
+            let answer = service_fn(|request| {
+                has_asked.store(true, Ordering::Relaxed);
+                app.call(request)
+            });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_WITHIN)
                 .max_buf_size(LONGEST_HEAD)
                 .max_headers(MOST_HEADERS)
-                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
-            // A client that breaks off is its own concern; one that sends nonsense is worth a line.
+                .serve_connection(TokioIo::new(stream), answer);
+            // A client that breaks off, or keeps a connection for later, is its own concern. One that sends nonsense, or
+            // no request at all, is worth a line.
             if let Err(error) = connection.await
-                && (error.is_parse() || error.is_timeout())
+                && (error.is_parse() || (error.is_timeout() && !has_asked.load(Ordering::Relaxed)))
             {
                 note_refusal(&state, "a connection", &error.to_string(), false);
             }

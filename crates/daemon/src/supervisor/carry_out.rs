@@ -106,6 +106,7 @@ impl Supervisor {
                 function.objective.is_set = target_ms.is_some();
             }
         });
+        self.governance.set_unmeasured(function, target_ms.is_none() && self.measures());
         self.records.objective(&name, target_ms);
         Ok(match target_ms {
             Some(target) => format!("99 % of calls of {name} within {target} ms"),

@@ -46,6 +46,7 @@ impl Supervisor {
         let objectives: Vec<(FunctionId, f64)> = (earlier.objectives.iter())
             .filter_map(|(name, ms)| Some((id_of(name)?, *ms)))
             .collect();
+        objectives.iter().for_each(|(id, _)| self.governance.set_unmeasured(*id, false));
         let how = if earlier.was_closed { "was stopped" } else { "ended without a stop" };
         let done =
             format!("{restored} functions get their own allocation back before anything else");
