@@ -135,18 +135,14 @@ function drawSeries(g, one, X, Y, base) {
   if (one.gap) for (const [x, y] of points) { g.beginPath(); g.arc(X(x), Y(y), 1.6, 0, 7); g.fill(); }
 }
 
+// Bars of a fixed size, drawn without asking the page for its layout: a list of 500 functions has 500 of them.
+const SPARK = { width: 110, height: 24 };
 export function spark(values, color = "--used") {
-  const canvas = document.createElement("canvas");
-  canvas.className = "spark";
-  canvas.setAttribute("aria-hidden", "true");
-  const paint = () => {
-    const { g, width, height } = fit(canvas);
-    const most = Math.max(1, ...values);
-    const step = width / values.length;
-    g.fillStyle = css(color);
-    values.forEach((value, place) => { const tall = value ? Math.max(1.5, (value / most) * (height - 2)) : 0.6; g.globalAlpha = value ? 0.9 : 0.35; g.fillRect(place * step, height - tall, Math.max(1, step - 1), tall); });
-  };
-  canvas.paint = (next) => { values = next; if (canvas.isConnected) paint(); };
-  requestAnimationFrame(() => canvas.isConnected && paint());
-  return canvas;
+  const most = Math.max(1, ...values);
+  const step = SPARK.width / values.length;
+  const bar = (value, place) => `M${((place + 0.5) * step).toFixed(1)} ${SPARK.height}v${-(value ? Math.max(1.5, (value / most) * (SPARK.height - 2)) : 0.6).toFixed(1)}`;
+  const make = (tag, attributes) => { const element = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value); return element; };
+  const svg = make("svg", { class: "spark", viewBox: `0 0 ${SPARK.width} ${SPARK.height}`, "aria-hidden": "true" });
+  svg.append(make("path", { d: values.map(bar).join(""), "stroke-width": Math.max(1, step - 1), style: `stroke:var(${color})` }));
+  return svg;
 }

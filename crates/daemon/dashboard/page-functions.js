@@ -7,6 +7,9 @@ import { attempt, budget, cores, count, functionLink, h, millis, number, slo, st
 // Label, the server's name of the order, classes. On a phone the most telling ones stay.
 const COLUMNS = [["Function", "name"], ["SLO", "slo"], ["Error budget", null, "hide-small"], ["Calls, 5 min", null, "hide-small"], ["Calls", "calls", "number hide-small"], ["p99", "p99", "number"], ["Objective", null, "number hide-small"], ["Reserved", null, "number hide-small"], ["Held", null, "number hide-small"], ["Saved core-h", "saved", "number hide-small"], ["Trips", "trips", "number hide-small"], ["Managed", null, "hide-small"], ["", null]];
 
+// Rows that are added at a time.
+const PAGE = 60;
+
 export function functionsPage(app, parameters) {
   let sort = COLUMNS.some(([, key]) => key && key === parameters.get("sort")) ? parameters.get("sort") : "calls";
   let waiting;
@@ -15,6 +18,10 @@ export function functionsPage(app, parameters) {
   const body = h("tbody");
   const head = h("tr");
   const rows = new Map();
+  // As many rows as are looked at: what is further down comes when the page is scrolled to it.
+  let limit = PAGE;
+  const more = h("button", { class: "more", hidden: true, onclick: () => { limit += PAGE; refresh(); } }, "Show more");
+  new IntersectionObserver(([seen]) => { if (seen.isIntersecting && !more.hidden) more.click(); }).observe(more);
 
   function drawHead() {
     head.replaceChildren(...COLUMNS.map(([label, key, cls]) => h("th", { class: cls, scope: "col", "aria-sort": key === sort ? (key === "name" ? "ascending" : "descending") : null }, key ? h("button", { onclick: () => { sort = key; remember({ sort: key === "calls" ? null : key }); drawHead(); refresh(); } }, label, key === sort ? " ↓" : "") : label)));
@@ -48,15 +55,16 @@ export function functionsPage(app, parameters) {
     if (next.length !== body.children.length || next.some((row, place) => body.children[place] !== row)) body.replaceChildren(...next);
   }
   async function refresh() {
-    const query = new URLSearchParams({ sort, search: search.value, limit: 500 });
+    const query = new URLSearchParams({ sort, search: search.value, limit });
     const answer = await read(`/functions?${query}`);
     found.textContent = answer.count > answer.functions.length ? `the first ${answer.functions.length} of ${count(answer.count)}` : `${count(answer.count)}`;
+    more.hidden = answer.count <= answer.functions.length;
     draw(answer.functions);
     if (!answer.functions.length) body.replaceChildren(h("tr", {}, h("td", { colspan: COLUMNS.length, class: "empty" }, search.value ? `No function is called like “${search.value}”.` : "No functions yet.")));
   }
   drawHead();
   return {
     title: "Functions", refresh,
-    elements: [h("div", { class: "head" }, h("h1", {}, "Functions"), found, h("div", { class: "push" }, search)), h("section", { class: "card scroll" }, h("table", {}, h("thead", {}, head), body))],
+    elements: [h("div", { class: "head" }, h("h1", {}, "Functions"), found, h("div", { class: "push" }, search)), h("section", { class: "card scroll" }, h("table", {}, h("thead", {}, head), body), more)],
   };
 }

@@ -25,7 +25,7 @@ use windfall_core::{
 };
 use windfall_embedded::pool::SizedBy;
 use windfall_embedded::{
-    AgentSettings, Deciders, EmbeddedPlatform, GatewaySettings, Service, ServiceError,
+    AgentSettings, Deciders, EmbeddedPlatform, GatewaySettings, NodeLevels, Service, ServiceError,
     ServiceSettings,
 };
 use windfall_sandbox::{Host, Isolation};

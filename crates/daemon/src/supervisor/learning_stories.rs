@@ -257,8 +257,8 @@ fn what_the_learner_offers_was_checked_and_is_on_trial() {
     let mut second = 300;
     pass(&mut manager, 1..=second);
     for _ in 0..30 {
+        let now = Timestamp::from_secs(second);
         std::thread::scope(|scope| {
-            let now = Timestamp::from_secs(second);
             let round = scope.spawn(|| learner.step(now));
             // The learner waits for the loop's answer, as it does in its own thread.
             while !round.is_finished() {
