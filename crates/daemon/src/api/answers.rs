@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A request that is refused.
 #[derive(Debug)]
@@ -64,14 +64,25 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         let bytes = bytes.map_err(|problem: BytesRejection| {
             Refused::new(problem.status(), format!("the body: {}", problem.body_text()))
         })?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|problem| {
-            Refused::new(
-                StatusCode::BAD_REQUEST,
-                format!("the body is not what is expected: {problem}"),
-            )
-        })
+        let refuse = |problem: String| {
+            let error = format!("the body is not what is expected: {problem}");
+            Refused::new(StatusCode::BAD_REQUEST, error)
+        };
+        let object: serde_json::Map<String, Value> =
+            serde_json::from_slice(&bytes).map_err(|problem| refuse(problem.to_string()))?;
+        // A list would be read as the fields of a structure in their order, which nobody means.
+        let is_list = |(key, value): &(&String, &Value)| value.is_array() && *key != FREE;
+        if let Some((key, _)) = object.iter().find(is_list) {
+            return Err(refuse(format!("`{key}` is a list")));
+        }
+        serde_json::from_value(object.into())
+            .map(Self)
+            .map_err(|problem| refuse(problem.to_string()))
     }
 }
+
+/// The one key whose value is the caller's own business: parameters of a function.
+const FREE: &str = "parameters";
 
 pub(super) async fn not_found(uri: Uri) -> Refused {
     let path = uri.path().chars().take(200).collect::<String>();

@@ -166,6 +166,7 @@ fn hostile_requests_are_refused_and_change_nothing() {
     assert_eq!(put(&format!("{bearer}Sec-Fetch-Site: cross-site\r\n"), kill), 403);
     assert_eq!(put(&bearer, "{\"on\": tru"), 400);
     assert_eq!(put(&bearer, r#"{"on": true, "more": 1}"#), 400);
+    assert_eq!(put(&bearer, "[true]"), 400, "a list is not taken for the fields of an object");
     assert_eq!(put(&bearer, &format!("{{\"on\": {}}}", "1".repeat(400_000))), 413);
     let rebound = "PUT /api/v1/kill HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(site.raw(rebound.as_bytes()).0, 403);

@@ -117,6 +117,13 @@ impl Story {
         self.manager.carry_out(now, &command, "story")
     }
 
+    /// The health at this second.
+    fn health(&self) -> crate::health::HealthReport {
+        let live = self.manager.live();
+        let live = live.read().unwrap();
+        live.health.report(Timestamp::from_secs(self.second), Duration::from_secs(1))
+    }
+
     /// Which of the three functions hold their own allocation.
     fn whole(&self) -> [bool; 3] {
         [0, 1, 2].map(|id| {
@@ -189,20 +196,14 @@ fn a_platform_that_goes_away_is_reported_and_recovers_by_itself() {
     story.pass(2);
     story.with(|platform| platform.is_away = true);
     story.pass(20);
-    let live = story.manager.live();
-    let now = Timestamp::from_secs(story.second);
-    let report = live.read().unwrap().health.report(now, Duration::from_secs(1));
+    let report = story.health();
     assert_eq!(report.state, crate::health::State::Degraded);
     assert!(report.checks.iter().any(|check| check.detail.contains("it is away")));
     story.with(|platform| platform.is_away = false);
     story.pass(2);
     assert_eq!(story.whole(), [true; 3], "what was in doubt is restored first");
     story.pass(3);
-    let report = live
-        .read()
-        .unwrap()
-        .health
-        .report(Timestamp::from_secs(story.second), Duration::from_secs(1));
+    let report = story.health();
     assert_eq!(report.state, crate::health::State::Ok, "{report:?}");
 }
 
@@ -318,11 +319,7 @@ fn a_clock_that_jumps_is_one_late_tick_and_nothing_else() {
     assert_eq!(live.read().unwrap().totals.ticks, 4, "nothing is due in the past");
     story.second += 86_400;
     story.pass(3);
-    let report = live
-        .read()
-        .unwrap()
-        .health
-        .report(Timestamp::from_secs(story.second), Duration::from_secs(1));
+    let report = story.health();
     assert_eq!(report.state, crate::health::State::Ok, "{report:?}");
     story.order(Command::Kill(true)).unwrap();
     story.pass(3);
