@@ -28,7 +28,7 @@ function niceStep(span, wanted) {
 const decimals = (step) => { const shown = String(+step.toPrecision(3)); return shown.includes(".") ? shown.split(".")[1].length : 0; };
 const short = (value, step) => (step >= 1000 ? (value / 1000).toFixed(decimals(step / 1000)) + "k" : value.toFixed(decimals(step)));
 // Milliseconds on an axis: 0, 250 ms, 500 ms or 0, 1 s, 2 s.
-export const timeLabel = (value, step) => (value === 0 ? "0" : step >= 1000 || value >= 2000 ? `${(value / 1000).toFixed(decimals(step / 1000))} s` : `${value.toFixed(decimals(step))} ms`);
+export const timeLabel = (value, step) => (value === 0 ? "0" : value >= 1000 ? `${+(value / 1000).toFixed(2)} s` : `${value.toFixed(decimals(step))} ms`);
 const clock = (s) => (s >= 3600 ? `${Math.floor(s / 3600)}:${String(Math.floor(s / 60) % 60).padStart(2, "0")}:${String(Math.floor(s) % 60).padStart(2, "0")}` : `${Math.floor(s / 60)}:${String(Math.floor(s) % 60).padStart(2, "0")}`);
 
 // spec: { series: [{ points: [[x, y]], color, kind: line|step|area|dash|dots }], marks: [[x, color]], format, min, max, x0, x1, level: [y, color, label] }

@@ -32,7 +32,7 @@ export const standing = (it) => h("span", { class: `pill plain ${STANDING[it.wor
 export function budget(left, calls) {
   if (!calls) return h("span", { class: "faint" }, "–");
   const level = left < 0 ? "bad" : left < 0.5 ? "warn" : "";
-  const text = left < -1 ? "overdrawn" : `${left < 0 ? "−" : ""}${number(Math.abs(left) * 100, 0)} %`;
+  const text = left < -1 ? "over" : `${left < 0 ? "−" : ""}${number(Math.abs(left) * 100, 0)} %`;
   const width = left < 0 ? 100 : Math.max(2, Math.min(100, left * 100));
   return h("span", { class: `budget ${level}`, title: left < 0 ? `${number(1 - left, 1)} times as many calls were late in the last hour as the objective allows` : `${text} of the last hour's error budget is left` }, h("span", {}, h("i", { style: `width:${width}%` })), text);
 }

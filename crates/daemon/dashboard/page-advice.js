@@ -13,10 +13,10 @@ export function advicePage(app) {
     body.replaceChildren(...(recommendations.length ? recommendations.map((one) => h("tr", {},
       h("td", {}, functionLink(one.name)), h("td", { class: "hide-small" }, slo(one.slo)), h("td", { class: "number hide-small" }, count(one.calls)),
       h("td", { class: "number" }, `${cores(one.reserved_cores)} → `, h("b", {}, cores(one.recommendation.cores)), " cores", h("div", { class: "soft" }, `${mib(one.reserved_mib)} → ${mib(one.recommendation.mib)}`)),
-      h("td", { class: "number hide-small" }, number(one.recommendation.saved_core_seconds_per_hour / 3600, 3)), h("td", { class: "number" }, money(one.saved_money_per_hour, currency)), h("td", { class: "hide-small" }, standing(one.standing)),
+      h("td", { class: "number hide-small" }, number(one.recommendation.saved_core_seconds_per_hour / 3600, 3)), h("td", { class: "number hide-small" }, money(one.saved_money_per_hour, currency)), h("td", { class: "hide-small" }, standing(one.standing)),
       h("td", {}, one.standing.word === "pinned" ? h("button", { class: "small", onclick: attempt(() => change("DELETE", `/functions/${encodeURIComponent(one.name)}/hold`), refresh) }, "Take back") : h("button", { class: "small primary", onclick: attempt(() => change("POST", `/functions/${encodeURIComponent(one.name)}/apply`), refresh) }, "Apply")))) : [h("tr", {}, h("td", { colspan: 8, class: "empty" }, "No recommendation yet: a function needs 20 decisions, and a size that differs from its own by more than a tenth."))]));
   }
-  const heads = [["Function"], ["SLO", "hide-small"], ["Calls", "number hide-small"], ["Reserved → needed", "number"], ["Core-hours saved per hour", "number hide-small"], ["Saved per hour", "number"], ["Managed", "hide-small"], [""]];
+  const heads = [["Function"], ["SLO", "hide-small"], ["Calls", "number hide-small"], ["Reserved → needed", "number"], ["Core-hours saved per hour", "number hide-small"], ["Saved per hour", "number hide-small"], ["Managed", "hide-small"], [""]];
   return {
     title: "Recommendations", refresh,
     elements: [h("div", { class: "head" }, h("h1", {}, "Recommendations"), note), h("section", { class: "card scroll" }, h("header", {}, h("span", { class: "note" }, "The size that 95 of 100 recent decisions would be content with. Applying pins the function to it; the kill switch still restores its own.")), h("table", {}, h("thead", {}, h("tr", {}, ...heads.map(([label, cls]) => h("th", { class: cls }, label)))), body))],

@@ -20,7 +20,7 @@ export function functionsPage(app, parameters) {
   const rows = new Map();
   // As many rows as are looked at: what is further down comes when the page is scrolled to it.
   let limit = PAGE;
-  const more = h("button", { class: "more", hidden: true, onclick: () => { limit += PAGE; refresh(); } }, "Show more");
+  const more = h("button", { class: "show-more", hidden: true, onclick: () => { limit += PAGE; refresh(); } }, "Show more");
   new IntersectionObserver(([seen]) => { if (seen.isIntersecting && !more.hidden) more.click(); }).observe(more);
 
   function drawHead() {
