@@ -26,7 +26,7 @@ use windfall_core::{
 
 mod function_use;
 
-use function_use::FunctionUse;
+use function_use::{FunctionUse, Pool, Prior};
 
 use crate::per_function::PerFunction;
 use std::collections::BTreeMap;
@@ -37,8 +37,10 @@ use std::collections::BTreeMap;
 pub struct WindfallAdmissionSettings {
     /// Standard deviations of the expected use that a node keeps free.
     pub z: f64,
-    /// Calls that an unknown function counts with at its reservation.
+    /// Calls that an unknown function counts with, at its reservation or as other functions do.
     pub prior_calls: f64,
+    /// Whether an unknown function is expected to use its reservation as others use theirs, instead of all of it.
+    pub pooled_prior: bool,
     /// Seconds of its function's use that a running call counts with beside its own.
     pub prior_seconds: f64,
     /// Whether a running call is re-estimated from its own use.
@@ -57,6 +59,8 @@ pub struct WindfallAdmissionSettings {
     pub beta: f64,
     /// Weight of a call that gives way, as a share of its reservation.
     pub give_way_share: f64,
+    /// Whether a call that had more than its reservation may give that back.
+    pub credits: bool,
     /// Time between two looks on a node that is short of CPU.
     pub short_look_millis: f64,
     /// Share of harmed calls above which a function counts with its reservation until it has recovered; 1 never does.
@@ -68,6 +72,7 @@ impl Default for WindfallAdmissionSettings {
         Self {
             z: 0.0,
             prior_calls: 5.0,
+            pooled_prior: false,
             prior_seconds: 0.5,
             per_call: true,
             by_input: false,
@@ -77,6 +82,7 @@ impl Default for WindfallAdmissionSettings {
             gives_way: true,
             beta: 0.04,
             give_way_share: 0.05,
+            credits: true,
             short_look_millis: 5.0,
             harm_share: 0.05,
         }
@@ -98,17 +104,36 @@ struct Watched {
 }
 
 /// Expected use per call; the reservation as a weight.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct WindfallAdmission {
+    name: &'static str,
     settings: WindfallAdmissionSettings,
     functions: PerFunction<FunctionUse>,
+    /// What functions use of their reservations on average.
+    pool: Pool,
     running: BTreeMap<CallId, Watched>,
 }
 
 impl WindfallAdmission {
     /// Creates a policy without history.
     pub fn new(settings: WindfallAdmissionSettings) -> Self {
-        Self { settings, ..Self::default() }
+        Self::named("windfall-admission", settings)
+    }
+
+    /// The same under another name, for a bound that fills nodes by other means.
+    pub fn named(name: &'static str, settings: WindfallAdmissionSettings) -> Self {
+        Self {
+            name,
+            settings,
+            functions: PerFunction::default(),
+            pool: Pool::default(),
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> WindfallAdmissionSettings {
+        self.settings
     }
 
     fn next_look(&self, seconds: f64) -> Duration {
@@ -118,10 +143,25 @@ impl WindfallAdmission {
 
     /// What a call that is about to start is expected to use.
     fn expected(&mut self, call: &CallView) -> CpuDemand {
-        let WindfallAdmissionSettings { prior_calls, by_input, .. } = self.settings;
+        let (prior, by_input) = (self.prior(), self.settings.by_input);
         let function = self.functions.state(call.function);
         let input = call.input.filter(|_| by_input);
-        function.expected(call.reservation.cpu.cores(), input, prior_calls)
+        function.expected(call.reservation.cpu.cores(), input, prior)
+    }
+
+    /// What is expected of a function that nothing is known about.
+    fn prior(&self) -> Prior {
+        let WindfallAdmissionSettings { prior_calls, pooled_prior, .. } = self.settings;
+        match pooled_prior {
+            true => self.pool.prior(prior_calls),
+            false => Prior::reservation(prior_calls),
+        }
+    }
+}
+
+impl Default for WindfallAdmission {
+    fn default() -> Self {
+        Self::new(WindfallAdmissionSettings::default())
     }
 }
 
@@ -145,7 +185,7 @@ impl Watched {
 
 impl CallPolicy for WindfallAdmission {
     fn name(&self) -> &str {
-        "windfall-admission"
+        self.name
     }
 
     fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
@@ -167,10 +207,10 @@ impl CallPolicy for WindfallAdmission {
 
     fn supervise(&mut self, running: &RunningCall) -> Result<CallDecision, PolicyError> {
         let reserved = running.reservation.cpu.cores();
-        let prior_calls = self.settings.prior_calls;
+        let prior = self.prior();
         let function = self.functions.state(running.function);
         let burst = function.burst().unwrap_or(0.0) * reserved;
-        let expected = || function.expected(reserved, running.input, prior_calls);
+        let expected = || function.expected(reserved, running.input, prior);
         let watched = self.running.entry(running.id).or_insert_with(|| Watched {
             expected: expected(),
             used: 0.0,
@@ -203,7 +243,9 @@ impl CallPolicy for WindfallAdmission {
     fn learn(&mut self, outcome: &CallOutcome) {
         self.running.remove(&outcome.id);
         let function = self.functions.state(outcome.function);
+        let before = function.mean_and_second();
         function.learn(outcome);
+        self.pool.learn(before, function.mean_and_second());
         if self.settings.sizes_memory {
             function.learn_memory(outcome);
         }

@@ -48,11 +48,15 @@ pub const NAMES: [(&str, &str); 10] = [
 ];
 
 impl CapacityWorld {
-    /// Calls of `scenario` on machines of the usual kind.
+    /// Calls of `scenario` on machines of the usual kind, whose CPU is the kernel's.
     pub fn new(name: &str, scenario: Scenario) -> Self {
         let mut scenario = Scenario { name: name.to_owned(), ..scenario };
         // Weights and over-commit need calls spread over nodes, and warm instances are worth more than balance.
         scenario.platform.placement = Placement::WarmFirst;
+        // What a scenario says of the kernel stays; whoever wants the fluid model says so afterwards.
+        if scenario.cpu.is_fluid() {
+            scenario.cpu = CpuModel::kernel();
+        }
         Self {
             name: name.to_owned(),
             scenario,
@@ -79,9 +83,9 @@ impl CapacityWorld {
         Some(Self { mib_per_core, without_largest, ..world })
     }
 
-    /// Shares CPU as the Linux kernel does instead of continuously.
-    pub fn use_kernel_cpu(&mut self) {
-        self.scenario.cpu = CpuModel::kernel();
+    /// Shares CPU at constant rates instead, as published simulations do.
+    pub fn use_fluid_cpu(&mut self) {
+        self.scenario.cpu = CpuModel::Fluid;
     }
 
     /// Whether memory may bind.
