@@ -94,7 +94,8 @@ pub(super) const PEAK_ORACLE: PolicyEntry = PolicyEntry {
     foresight: true,
     build: |parts| {
         // Calls give way as ours do, so that what it holds is a bound for ours.
-        let policy = WindfallAdmission::named("peak-oracle", parts.settings()?);
+        parts.no_settings()?;
+        let policy = WindfallAdmission::named("peak-oracle", WindfallAdmissionSettings::default());
         Ok(giving_way(policy, Admission::FuturePeak))
     },
     ..USUAL
