@@ -30,7 +30,7 @@ use windfall_core::{
 
 mod function_use;
 
-use function_use::{FunctionUse, Pool, Prior};
+use function_use::FunctionUse;
 
 use crate::per_function::PerFunction;
 use std::collections::BTreeMap;
@@ -43,10 +43,8 @@ pub struct WindfallAdmissionSettings {
     pub z: f64,
     /// Share of its expected use that a waiting call does not count with just before it is late.
     pub relief: f64,
-    /// Calls that an unknown function counts with, at its reservation or as other functions do.
+    /// Calls that an unknown function counts with at its reservation.
     pub prior_calls: f64,
-    /// Whether an unknown function is expected to use its reservation as others use theirs, instead of all of it.
-    pub pooled_prior: bool,
     /// Seconds of its function's use that a running call counts with beside its own.
     pub prior_seconds: f64,
     /// Whether a running call is re-estimated from its own use.
@@ -79,7 +77,6 @@ impl Default for WindfallAdmissionSettings {
             z: 0.0,
             relief: 0.0,
             prior_calls: 5.0,
-            pooled_prior: false,
             prior_seconds: 0.5,
             per_call: true,
             by_input: false,
@@ -120,8 +117,6 @@ pub struct WindfallAdmission {
     name: &'static str,
     settings: WindfallAdmissionSettings,
     functions: PerFunction<FunctionUse>,
-    /// What functions use of their reservations on average.
-    pool: Pool,
     running: BTreeMap<CallId, Watched>,
 }
 
@@ -137,7 +132,6 @@ impl WindfallAdmission {
             name,
             settings,
             functions: PerFunction::default(),
-            pool: Pool::default(),
             running: BTreeMap::new(),
         }
     }
@@ -154,21 +148,12 @@ impl WindfallAdmission {
 
     /// What a call that is about to start is expected to use.
     fn expected(&mut self, call: &CallView) -> CpuDemand {
-        let (prior, by_input) = (self.prior(), self.settings.by_input);
+        let WindfallAdmissionSettings { prior_calls, by_input, relief, .. } = self.settings;
         let function = self.functions.state(call.function);
         let input = call.input.filter(|_| by_input);
-        let expected = function.expected(call.reservation.cpu.cores(), input, prior);
-        let counted = 1.0 - self.settings.relief * lateness(call, function.mean_run());
+        let expected = function.expected(call.reservation.cpu.cores(), input, prior_calls);
+        let counted = 1.0 - relief * lateness(call, function.mean_run());
         CpuDemand { mean_cores: expected.mean_cores * counted.max(0.0), ..expected }
-    }
-
-    /// What is expected of a function that nothing is known about.
-    fn prior(&self) -> Prior {
-        let WindfallAdmissionSettings { prior_calls, pooled_prior, .. } = self.settings;
-        match pooled_prior {
-            true => self.pool.prior(prior_calls),
-            false => Prior::reservation(prior_calls),
-        }
     }
 }
 
@@ -227,10 +212,10 @@ impl CallPolicy for WindfallAdmission {
 
     fn supervise(&mut self, running: &RunningCall) -> Result<CallDecision, PolicyError> {
         let reserved = running.reservation.cpu.cores();
-        let prior = self.prior();
+        let prior_calls = self.settings.prior_calls;
         let function = self.functions.state(running.function);
         let burst = function.burst().unwrap_or(0.0) * reserved;
-        let expected = || function.expected(reserved, running.input, prior);
+        let expected = || function.expected(reserved, running.input, prior_calls);
         let watched = self.running.entry(running.id).or_insert_with(|| Watched {
             expected: expected(),
             used: 0.0,
@@ -263,9 +248,7 @@ impl CallPolicy for WindfallAdmission {
     fn learn(&mut self, outcome: &CallOutcome) {
         self.running.remove(&outcome.id);
         let function = self.functions.state(outcome.function);
-        let before = function.mean_and_second();
         function.learn(outcome);
-        self.pool.learn(before, function.mean_and_second());
         if self.settings.sizes_memory {
             function.learn_memory(outcome);
         }

@@ -14,61 +14,12 @@ const USEFUL_FIT: f64 = 0.3;
 const ENOUGH_INPUTS: u32 = 20;
 /// Second moment of what the prior uses of its reservation: a little more than its square, so that nothing is certain.
 const PRIOR_SECOND: f64 = 1.04;
-/// Functions at their reservation that the average over functions begins with.
-const FEW_FUNCTIONS: f64 = 10.0;
 /// Calls before memory is sized, peaks that count, and the headroom above the highest.
 const ENOUGH_PEAKS: usize = 20;
 const MEMORY_WINDOW: usize = 512;
 const MEMORY_HEADROOM: f64 = 1.25;
 /// What an unknown function is taken to run, seconds.
 const UNKNOWN_RUN: f64 = 1.0;
-
-/// What is expected of a function before its calls have shown what they use, in shares of the reservation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Prior {
-    /// As many calls as this counts for.
-    calls: f64,
-    mean: f64,
-    second: f64,
-}
-
-impl Prior {
-    /// All of the reservation.
-    pub(super) fn reservation(calls: f64) -> Self {
-        Self { calls, mean: 1.0, second: PRIOR_SECOND }
-    }
-}
-
-/// What functions use of their reservations on average, each counted once.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pool {
-    functions: f64,
-    mean: f64,
-    second: f64,
-}
-
-impl Pool {
-    /// A function that was known as `before` is known as `after` from now on.
-    pub(super) fn learn(&mut self, before: Option<[f64; 2]>, after: Option<[f64; 2]>) {
-        for (known, sign) in [(before, -1.0), (after, 1.0)] {
-            if let Some([mean, second]) = known {
-                self.functions += sign;
-                self.mean += sign * mean;
-                self.second += sign * second;
-            }
-        }
-    }
-
-    /// What is expected of one more function: a few at their reservation and all that are known.
-    pub(super) fn prior(&self, calls: f64) -> Prior {
-        let total = self.functions + FEW_FUNCTIONS;
-        Prior {
-            calls,
-            mean: (self.mean + FEW_FUNCTIONS) / total,
-            second: (self.second + PRIOR_SECOND * FEW_FUNCTIONS) / total,
-        }
-    }
-}
 
 /// Sums over the finished calls of one function, all in shares of the reservation.
 #[derive(Clone, Debug, Default)]
@@ -100,21 +51,16 @@ impl FunctionUse {
         &self,
         reserved: f64,
         input: Option<f32>,
-        prior: Prior,
+        prior_calls: f64,
     ) -> CpuDemand {
         let run = if self.calls > 0.0 { self.seconds / self.calls } else { UNKNOWN_RUN };
-        let seconds = prior.calls * run;
-        let total = (self.seconds + seconds).max(1e-9);
-        let mean = (self.first + prior.mean * seconds) / total;
-        let second = (self.second + prior.second * seconds) / total;
+        let prior = prior_calls * run;
+        let total = (self.seconds + prior).max(1e-9);
+        let mean = (self.first + prior) / total;
+        let second = (self.second + PRIOR_SECOND * prior) / total;
         let variance = (second - mean * mean).max(0.0);
         let mean = self.by_input(input).unwrap_or(mean);
         CpuDemand { mean_cores: reserved * mean, variance: reserved * reserved * variance }
-    }
-
-    /// Mean and second moment of its use, as shares of the reservation.
-    pub(super) fn mean_and_second(&self) -> Option<[f64; 2]> {
-        (self.seconds > 0.0).then(|| [self.first / self.seconds, self.second / self.seconds])
     }
 
     /// Mean use by the input, where a line explains it.
