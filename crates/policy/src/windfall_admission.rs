@@ -14,10 +14,6 @@
 //! for half of its time counts with 1 core and a variance of 1 once it is known, where its reservation is 4; a running
 //! call that has waited for 4.5 s counts with 0.1 cores and can still not surprise by more than its variance.
 //!
-//! How much is kept free depends on who waits: a call that is about to become late counts with less, up to `relief`,
-//! because a late call misses its objective for certain and a full node slows calls only perhaps. With a relief of 0.5 a
-//! call of 1 core that has waited for 0.8 of its mean run time counts with 0.6 cores; once late it counts in full again.
-//!
 //! A call's weight is its reservation, and it has no ceiling. Where a node is short of CPU all the same, its calls are
 //! looked at every 5 ms, nobody gets more than is reserved, and calls that have slack give way to those that have none;
 //! how far is the `slack-weights` safeguard's to say.
@@ -41,8 +37,6 @@ use std::collections::BTreeMap;
 pub struct WindfallAdmissionSettings {
     /// Standard deviations of the expected use that a node keeps free.
     pub z: f64,
-    /// Share of its expected use that a waiting call does not count with just before it is late.
-    pub relief: f64,
     /// Calls that an unknown function counts with at its reservation.
     pub prior_calls: f64,
     /// Seconds of its function's use that a running call counts with beside its own.
@@ -75,7 +69,6 @@ impl Default for WindfallAdmissionSettings {
     fn default() -> Self {
         Self {
             z: 0.0,
-            relief: 0.0,
             prior_calls: 5.0,
             prior_seconds: 0.5,
             per_call: true,
@@ -93,10 +86,6 @@ impl Default for WindfallAdmissionSettings {
     }
 }
 
-/// Nobody is late before this.
-const SOONEST_LATE: Duration = Duration::from_millis(100);
-/// What a function without a finished call is taken to run.
-const UNKNOWN_RUN: Duration = Duration::from_secs(1);
 /// Share of its limit from which a call's memory is raised.
 const NEAR_LIMIT: f64 = 0.85;
 
@@ -148,20 +137,11 @@ impl WindfallAdmission {
 
     /// What a call that is about to start is expected to use.
     fn expected(&mut self, call: &CallView) -> CpuDemand {
-        let WindfallAdmissionSettings { prior_calls, by_input, relief, .. } = self.settings;
+        let WindfallAdmissionSettings { prior_calls, by_input, .. } = self.settings;
         let function = self.functions.state(call.function);
         let input = call.input.filter(|_| by_input);
-        let expected = function.expected(call.reservation.cpu.cores(), input, prior_calls);
-        let counted = 1.0 - relief * lateness(call, function.mean_run());
-        CpuDemand { mean_cores: expected.mean_cores * counted.max(0.0), ..expected }
+        function.expected(call.reservation.cpu.cores(), input, prior_calls)
     }
-}
-
-/// How near a waiting call is to being late, from 0 to 1; nothing once it is, because then waiting costs no more.
-fn lateness(call: &CallView, mean_run: Option<Duration>) -> f64 {
-    let late_after = mean_run.unwrap_or(UNKNOWN_RUN).max(SOONEST_LATE).as_secs_f64();
-    let waited = call.now.since(call.arrived_at).as_secs_f64() / late_after;
-    if waited <= 1.0 { waited } else { 0.0 }
 }
 
 impl Default for WindfallAdmission {
@@ -281,21 +261,6 @@ mod tests {
         let demand = policy.size(&view(USER, CEILING)).unwrap().demand.expect("an estimate");
         assert!((demand.mean_cores - 1.0).abs() < 0.02, "{demand:?}");
         assert!((demand.variance - 1.0).abs() < 0.05, "{demand:?}");
-    }
-
-    #[test]
-    fn a_call_that_is_about_to_be_late_counts_with_less_and_a_late_one_in_full() {
-        let relief = 0.5;
-        let settings = WindfallAdmissionSettings { relief, ..WindfallAdmissionSettings::default() };
-        let mut policy = WindfallAdmission::new(settings);
-        let mut counted = |waited: u64| {
-            let mut call = view(USER, CEILING);
-            call.now = call.arrived_at + Duration::from_millis(waited);
-            policy.size(&call).unwrap().demand.expect("an estimate").mean_cores
-        };
-        // Nothing is known of the function, so its calls are late after 1 s.
-        assert!((counted(0) - 4.0).abs() < 1e-9 && (counted(800) - 2.4).abs() < 1e-9);
-        assert!((counted(1200) - 4.0).abs() < 1e-9);
     }
 
     #[test]
