@@ -117,12 +117,7 @@ impl WindfallAdmission {
 
     /// The same under another name, for a bound that fills nodes by other means.
     pub fn named(name: &'static str, settings: WindfallAdmissionSettings) -> Self {
-        Self {
-            name,
-            settings,
-            functions: PerFunction::default(),
-            running: BTreeMap::new(),
-        }
+        Self { name, settings, functions: PerFunction::default(), running: BTreeMap::new() }
     }
 
     /// Its settings.

@@ -271,9 +271,7 @@ impl Capacity {
         };
         let play = |load: f64| bench.play(load).map(|played| played.functions);
         let measured: Option<Vec<Tried<_>>> = match begin {
-            Begin { least: Some(least), .. } => {
-                self.search.near(least).tries_above(play, holds)?
-            }
+            Begin { least: Some(least), .. } => self.search.near(least).tries_above(play, holds)?,
             Begin { guess: Some(guess), .. } if guess > 0.0 => {
                 Some(self.search.near(guess).tries(play, holds)?)
             }

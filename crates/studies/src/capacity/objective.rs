@@ -150,8 +150,7 @@ pub enum Clause {
 
 impl Clause {
     /// All of them, in the order of [`Objective::margins`].
-    pub const ALL: [Self; 5] =
-        [Self::Slow, Self::Class, Self::Violations, Self::Wait, Self::Kills];
+    pub const ALL: [Self; 5] = [Self::Slow, Self::Class, Self::Violations, Self::Wait, Self::Kills];
 
     /// A word for tables.
     pub fn name(self) -> &'static str {

@@ -55,7 +55,11 @@ fn threads_cannot_be_seen_in_the_result() {
         of.map(|row| row.2).collect::<Vec<u64>>()
     };
     for (policy, over_commit, ..) in &rows {
-        assert_eq!(seeds(policy, *over_commit), [1, 2], "{policy}: whoever is listed has all seeds");
+        assert_eq!(
+            seeds(policy, *over_commit),
+            [1, 2],
+            "{policy}: whoever is listed has all seeds"
+        );
     }
     let best = |policy: &str| rows.iter().filter(|row| row.0 == policy).count() / 2;
     assert!(best("weights") <= 2 && best("fixed") == 1, "hopeless over-commits are not listed");
