@@ -209,12 +209,13 @@ impl CallControl for Weighed {
         let sensed = &running.sensed;
         let (seconds, reserved) = (sensed.window.as_secs_f64(), running.reservation.cpu.cores());
         let (lost, gained) = self.accounts.entry(running.id).or_default();
-        *lost += sensed.delayed_share * seconds;
+        *lost += if sensed.is_lost() { seconds } else { sensed.delayed_share * seconds };
         *gained += (sensed.cpu_used_cores / reserved.max(1e-3) - 1.0).max(0.0) * seconds;
         let alone = running.elapsed().as_secs_f64() - *lost + *gained;
         let slack = self.settings.beta * alone - *lost + *gained;
         let guaranteed = running.reservation.cpu.min(running.ceiling.cpu);
-        if !running.node_is_short || slack < self.settings.margin_seconds - 1e-9 {
+        let has_none = sensed.is_lost() || slack < self.settings.margin_seconds - 1e-9;
+        if !running.node_is_short || has_none {
             assert!(look.grant.cpu >= guaranteed, "{} with a slack of {slack} s", look.grant);
         }
         look

@@ -64,7 +64,8 @@ impl SlackWeights {
     fn slack(&mut self, running: &RunningCall) -> f64 {
         let sensed = &running.sensed;
         let seconds = sensed.window.as_secs_f64();
-        let lost = sensed.delayed_share * seconds;
+        // What was not measured may all have been lost.
+        let lost = if sensed.is_lost() { seconds } else { sensed.delayed_share * seconds };
         let reserved = running.reservation.cpu.cores().max(1e-3);
         let beyond = (sensed.cpu_used_cores / reserved - 1.0).max(0.0);
         let gained = if self.settings.credits { beyond * seconds } else { 0.0 };
@@ -96,7 +97,9 @@ impl CallSafeguard for SlackWeights {
     fn while_running(&mut self, running: &RunningCall, proposal: &mut Proposal) {
         let reserved = running.reservation.cpu.min(running.ceiling.cpu);
         let slack = self.slack(running);
-        let may_give_way = running.node_is_short && slack > self.settings.margin_seconds;
+        let is_known = !running.sensed.is_lost();
+        let may_give_way =
+            is_known && running.node_is_short && slack > self.settings.margin_seconds;
         let least = if may_give_way {
             let millis = f64::from(reserved.get()) * self.settings.least_share;
             MilliCpu::new((millis.ceil() as u32).clamp(1, reserved.get().max(1)))
