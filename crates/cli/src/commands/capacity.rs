@@ -12,12 +12,12 @@ use windfall_studies::capacity::objective::{Objective, ObjectiveError, Objective
 use windfall_studies::capacity::page::document;
 use windfall_studies::capacity::search::Search;
 use windfall_studies::capacity::summary::{CapacitySummary, summarize};
-use windfall_studies::capacity::texts::{to_csv, to_markdown, to_text};
+use windfall_studies::capacity::texts::{curves_to_csv, to_csv, to_markdown, to_text};
 use windfall_studies::capacity::worlds::{CapacityWorld, NAMES};
 use windfall_studies::capacity::{Capacity, CapacityResult, CapacityRow, CapacityWatcher};
 use windfall_telemetry::report::ReportContext;
 
-use crate::arguments::{Format, WorldArguments, seeds, threads};
+use crate::arguments::{CpuModelName, Format, WorldArguments, seeds, threads};
 use crate::commands::compare::all_threads;
 use crate::output::{command_line, directory, print, print_json, write_whole};
 use crate::progress;
@@ -41,9 +41,6 @@ pub(crate) struct Arguments {
     /// MiB for each core of a node
     #[arg(hide_short_help = true, long, value_name = "MIB", help_heading = "World")]
     mib_per_core: Option<f64>,
-    /// Share CPU as the Linux kernel does instead of continuously
-    #[arg(long, help_heading = "World")]
-    kernel_cpu: bool,
     /// Only policies whose names begin like one of these; fixed always takes part
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Runs")]
     policies: Vec<String>,
@@ -211,6 +208,7 @@ fn deliver(
     };
     write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(&numbers)?)?;
     write_whole(&folder.join("results.csv"), &to_csv(result))?;
+    write_whole(&folder.join("curves.csv"), &curves_to_csv(objective, result))?;
     match format {
         Format::Json => print_json(&numbers),
         Format::Csv => print(&to_csv(result)),
@@ -237,8 +235,8 @@ impl Arguments {
             }
         };
         for world in &mut worlds {
-            if self.kernel_cpu {
-                world.use_kernel_cpu();
+            if self.given.cpu_model == Some(CpuModelName::Fluid) {
+                world.use_fluid_cpu();
             }
             world.nodes = self.nodes.unwrap_or(world.nodes);
             world.mib_per_core = self.mib_per_core.unwrap_or(world.mib_per_core);
@@ -306,12 +304,14 @@ fn parsed(setting: &str) -> anyhow::Result<(&str, toml::Table)> {
 struct Bar(ProgressBar);
 
 impl CapacityWatcher for Bar {
-    fn begins(&self, searches: usize) {
-        self.0.inc_length(searches as u64);
+    fn begins(&self, contests: usize) {
+        self.0.inc_length(contests as u64);
     }
 
-    fn search_ends(&self, row: &CapacityRow) {
-        self.0.set_message(format!("{} {}", row.policy, row.world));
+    fn contest_ends(&self, rows: &[CapacityRow]) {
+        if let Some(row) = rows.first() {
+            self.0.set_message(format!("{} {}", row.policy, row.world));
+        }
         self.0.inc(1);
     }
 }

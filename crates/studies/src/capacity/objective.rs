@@ -149,6 +149,9 @@ pub enum Clause {
 }
 
 impl Clause {
+    /// All of them, in the order of [`Objective::margins`].
+    pub const ALL: [Self; 5] = [Self::Slow, Self::Class, Self::Violations, Self::Wait, Self::Kills];
+
     /// A word for tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -237,8 +240,8 @@ impl Service {
 }
 
 impl Objective {
-    /// The clause that decides, given what `fixed` had to kill.
-    pub fn binding(&self, service: &Service, kills_of_fixed: f64) -> Binding {
+    /// What was measured over what is allowed, clause by clause, given what `fixed` had to kill.
+    pub fn margins(&self, service: &Service, kills_of_fixed: f64) -> [(Clause, f64); 5] {
         let over = |measured: f64, allowed: f64| match measured > 0.0 {
             true => measured / allowed.max(1e-12),
             false => 0.0,
@@ -246,15 +249,19 @@ impl Objective {
         let class = if self.in_every_class { service.worst_class() } else { 0.0 };
         // One kill too many breaks it, so a kill more has a margin above 1 however many `fixed` had.
         let kills = if self.counts_kills { service.kills } else { 0.0 };
-        let margins = [
+        [
             (Clause::Slow, over(service.slow_share(), self.slow_share)),
             (Clause::Class, over(class, self.slow_share)),
             (Clause::Violations, over(service.violation_share(), self.violation_share)),
             (Clause::Wait, service.longest_wait),
             (Clause::Kills, over(kills, kills_of_fixed)),
-        ];
+        ]
+    }
+
+    /// The clause that decides, given what `fixed` had to kill.
+    pub fn binding(&self, service: &Service, kills_of_fixed: f64) -> Binding {
         let mut binding = Binding { clause: Clause::Slow, margin: 0.0 };
-        for (clause, margin) in margins {
+        for (clause, margin) in self.margins(service, kills_of_fixed) {
             if margin > binding.margin {
                 binding = Binding { clause, margin };
             }
