@@ -10,9 +10,11 @@
 //!
 //! [`objective`] what service has to be like · [`measure`] what a run did to each function's calls · [`search`] the
 //! highest load that holds · [`contestants`] who takes part · [`worlds`] where · [`summary`] the best over-commit of
-//! each, ratios and their intervals over functions · [`page`] and [`texts`] what people read.
+//! each, ratios and their intervals over functions · [`page`] and [`texts`] what people read · [`kernel`] the same on a real
+//! machine.
 
 pub mod contestants;
+pub mod kernel;
 mod largest;
 pub mod measure;
 pub mod objective;

@@ -68,6 +68,8 @@ pub struct ObjectiveSettings {
     pub in_every_class: bool,
     /// Share of calls that may run longer than alone at their reservation.
     pub violation_share: f64,
+    /// A call runs longer if its run time relative to that is above this.
+    pub violation_above: f64,
     /// The longest that anybody may wait, or ten run times where that is more.
     pub longest_wait_seconds: f64,
 }
@@ -80,6 +82,7 @@ impl Default for ObjectiveSettings {
             slow_above: usual.slow_above,
             in_every_class: usual.in_every_class,
             violation_share: usual.violation_share,
+            violation_above: usual.violation_above,
             longest_wait_seconds: usual.longest_wait.as_secs_f64(),
         }
     }
@@ -106,6 +109,7 @@ impl TryFrom<ObjectiveSettings> for Objective {
             slow_above,
             in_every_class,
             violation_share,
+            violation_above,
             longest_wait_seconds,
         } = settings;
         const SHARE: &str = "more than 0, at most 1";
@@ -114,6 +118,7 @@ impl TryFrom<ObjectiveSettings> for Objective {
             ("slow_share", slow_share, 1e-9..=1.0, SHARE),
             ("violation_share", violation_share, 1e-9..=1.0, SHARE),
             ("slow_above", slow_above, 1.0..=1e6, "1 to 1000000"),
+            ("violation_above", violation_above, 1.0..=1e6, "1 to 1000000"),
             ("longest_wait", wait, 0.001..=1e9, "0.001 to 1000000000 s"),
         ];
         for (setting, value, range, allowed) in checks {
@@ -126,6 +131,7 @@ impl TryFrom<ObjectiveSettings> for Objective {
             slow_above,
             in_every_class,
             violation_share,
+            violation_above,
             longest_wait: Duration::from_secs_f64(wait),
             ..Self::default()
         })

@@ -153,7 +153,7 @@ fn real(
     let mut world = EmbeddedWorld {
         listen: arguments.functions_listen.unwrap_or_else(|| USUAL_FUNCTIONS.into()),
         database: arguments.state.join("platform.db"),
-        limit: machine_limit(1.0)?,
+        limit: machine_limit()?,
         isolation,
         sized_by,
     };

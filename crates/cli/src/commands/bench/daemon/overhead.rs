@@ -90,7 +90,7 @@ pub(super) fn on_embedded(out: &Path) -> anyhow::Result<Overhead> {
     let world = EmbeddedWorld {
         listen: ([127, 0, 0, 1], 0).into(),
         database: state.join("platform.db"),
-        limit: machine_limit(1.0)?,
+        limit: machine_limit()?,
         isolation: Isolation::Sandbox,
         sized_by: SizedBy::Call,
     };
