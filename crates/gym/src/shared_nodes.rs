@@ -80,6 +80,8 @@ pub struct SharedSettings {
     pub among: Vec<u64>,
     /// Mean load of the cores.
     pub load: f64,
+    /// The most times its mean that a function of Azure's is called.
+    pub highest: f64,
     /// Ticks of an episode.
     pub ticks: u64,
     /// What agents can do.
@@ -101,6 +103,7 @@ impl SharedSettings {
             among: functions.clone(),
             functions,
             load: LOAD,
+            highest: 2.0,
             ticks: 200,
             moves: Moves::paper(),
             reward: RewardSettings { memory_counts: true, ..RewardSettings::default() },
@@ -120,6 +123,7 @@ impl SharedSettings {
             split: self.split,
             load: self.load,
             cores: self.nodes.count as f64 * self.nodes.cores,
+            highest: self.highest,
             seed: self.seed,
             episode: episode.stream(split_name(self.split)),
         };

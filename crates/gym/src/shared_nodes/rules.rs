@@ -259,12 +259,17 @@ impl Rule {
         Self { settings, engine, reward, sizes: Vec::new() }
     }
 
+    /// Begins anew with so many functions.
+    pub fn expect_functions(&mut self, count: usize) {
+        self.sizes = vec![Sizes::default(); count];
+        if let Engine::Recommended(all) = &mut self.engine {
+            *all = vec![Vec::new(); count];
+        }
+    }
+
     /// Prepares a fresh world; what a tower has learned stays.
     pub fn begin(&mut self, world: &mut SharedWorld) {
-        self.sizes = vec![Sizes::default(); world.count()];
-        if let Engine::Recommended(all) = &mut self.engine {
-            *all = vec![Vec::new(); world.count()];
-        }
+        self.expect_functions(world.count());
         match (self.settings.staffing, &mut self.engine) {
             (Staffing::Windfall { .. }, _) => world.list_calls(),
             (Staffing::Autothrottle { target }, _) => {

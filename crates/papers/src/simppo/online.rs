@@ -32,6 +32,22 @@ pub struct OnlineRow {
     pub utilisation: f64,
     /// Core-seconds held in an episode.
     pub core_seconds_granted: f64,
+    /// GiB-seconds held in an episode; 0 where nobody counts them.
+    #[serde(default)]
+    pub gib_seconds_granted: f64,
+    /// Calls of an episode with an objective, and those of them that missed it; 0 where nobody counts them.
+    #[serde(default)]
+    pub judged_calls: f64,
+    /// See above.
+    #[serde(default)]
+    pub violations: f64,
+}
+
+impl OnlineRow {
+    /// What is held, in core-seconds: a GiB costs a tenth of a core, about what providers charge.
+    pub fn cost(&self) -> f64 {
+        self.core_seconds_granted + 0.1 * self.gib_seconds_granted
+    }
 }
 
 /// A policy's reward as training went on.
@@ -202,6 +218,9 @@ fn rows_of(
             slo_preserved: mean(&|outcome| outcome.preserved),
             utilisation: mean(&|outcome| outcome.utilisation),
             core_seconds_granted: mean(&|outcome| outcome.core_seconds),
+            gib_seconds_granted: 0.0,
+            judged_calls: 0.0,
+            violations: 0.0,
         }
     };
     world.functions.iter().enumerate().map(row).collect()
@@ -258,22 +277,31 @@ pub fn p99_ratio(rows: &[OnlineRow], policy: &str, base: &str) -> f64 {
     statistics::geometric_mean(&ratios).unwrap_or(1.0)
 }
 
+/// A row for tests: an hour of `ocr` in which nothing was lost.
+#[cfg(test)]
+pub(crate) fn blank_row(policy: &str) -> OnlineRow {
+    OnlineRow {
+        policy: policy.to_owned(),
+        function: "ocr".to_owned(),
+        seed: 1,
+        reward: 0.0,
+        p99_ms: 0.0,
+        slo_ms: 1000.0,
+        slo_preserved: 1.0,
+        utilisation: 0.5,
+        core_seconds_granted: 1.0,
+        gib_seconds_granted: 0.0,
+        judged_calls: 0.0,
+        violations: 0.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn row(policy: &str, seed: u64, reward: f64, p99_ms: f64) -> OnlineRow {
-        OnlineRow {
-            policy: policy.to_owned(),
-            function: "ocr".to_owned(),
-            seed,
-            reward,
-            p99_ms,
-            slo_ms: 1000.0,
-            slo_preserved: 1.0,
-            utilisation: 0.5,
-            core_seconds_granted: 1.0,
-        }
+        OnlineRow { seed, reward, p99_ms, ..blank_row(policy) }
     }
 
     #[test]

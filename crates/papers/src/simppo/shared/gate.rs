@@ -1,0 +1,164 @@
+//! Whether agents meet: asked of the world alone, before anything is trained.
+//!
+//! Everybody follows the oracle on training hours; then some are forced to their maximum (ten instances of 2048 shares and
+//! 2 GiB), and what the *others* lose is measured. The load is the highest of a sweep at which the oracle, left alone,
+//! meets the objectives: at least 95 % of all calls within theirs.
+
+use serde::Serialize;
+use windfall_core::statistics::mean;
+use windfall_gym::moves::Deployment;
+use windfall_gym::shared_nodes::LOAD;
+use windfall_gym::shared_nodes::function_load::Workload;
+use windfall_gym::shared_nodes::planner::plan;
+use windfall_gym::{SharedScaling, Split};
+use windfall_rl::parallel::Workers;
+
+use super::trial::Trial;
+
+/// Loads that are tried.
+pub const LOADS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+/// Numbers of functions at which one agent's influence is measured.
+pub const SIZES: [usize; 3] = [5, 20, 110];
+/// Share of calls that the oracle must answer in time.
+const IN_TIME: f64 = 0.95;
+/// Seeds that no table has.
+const SEEDS: [u64; 2] = [101, 102];
+
+/// What the world is like at one load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct GateRow {
+    /// Mean load of the cores.
+    pub load: f64,
+    /// Functions.
+    pub functions: usize,
+    /// Agents that were forced.
+    pub forced: usize,
+    /// Share of calls that the oracle answers in time.
+    pub oracle_in_time: f64,
+    /// Mean reward of a tick under the oracle.
+    pub oracle_reward: f64,
+    /// What the others lose of it, percent.
+    pub others_loss_percent: f64,
+    /// The same if memory stays as it is: instances and shares alone.
+    pub cpu_loss_percent: f64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Gate {
+    /// The load of everything that follows.
+    pub load: f64,
+    /// Whether the oracle meets the objectives there.
+    pub oracle_meets: bool,
+    /// Share of calls that it answers in time.
+    pub oracle_in_time: f64,
+    /// What the others lose if half of the agents are at their maximum, percent.
+    pub others_loss_percent: f64,
+    /// Whether that is a tenth, as was asked for.
+    pub is_passed: bool,
+    /// Half of twelve forced, at every load.
+    pub loads: Vec<GateRow>,
+    /// One forced, at every number of functions.
+    pub influence: Vec<GateRow>,
+}
+
+/// Measures all of it.
+pub fn gate(workers: &Workers, episodes: u64) -> Gate {
+    let mut asked: Vec<(f64, usize, usize)> = LOADS.map(|load| (load, 12, 6)).to_vec();
+    asked.extend(SIZES.map(|count| (LOAD, count, 1)));
+    let rows =
+        workers.map(&asked, |&(load, functions, forced)| row(load, functions, forced, episodes));
+    let (loads, influence) = rows.split_at(LOADS.len());
+    let here = loads.iter().find(|row| row.load == LOAD).copied().unwrap_or_default();
+    let meets = |row: &GateRow| row.oracle_in_time >= IN_TIME;
+    Gate {
+        load: LOAD,
+        oracle_meets: meets(&here) && influence.iter().all(meets),
+        oracle_in_time: here.oracle_in_time,
+        others_loss_percent: here.others_loss_percent,
+        is_passed: here.others_loss_percent >= 10.0 && meets(&here),
+        loads: loads.to_vec(),
+        influence: influence.to_vec(),
+    }
+}
+
+/// Which agents are forced, and how.
+#[derive(Clone, Copy)]
+struct Force {
+    first: usize,
+    count: usize,
+    takes_memory: bool,
+}
+
+impl Force {
+    /// Every other one from the first on.
+    fn hits(self, agent: usize) -> bool {
+        let place = agent.wrapping_sub(self.first);
+        place % 2 == 0 && place / 2 < self.count
+    }
+}
+
+fn row(load: f64, functions: usize, forced: usize, episodes: u64) -> GateRow {
+    let mut all = Vec::new();
+    // One agent is not another: three of them are forced in turn.
+    let firsts: &[usize] = if forced == 1 { &[0, 1, 3] } else { &[0, 1] };
+    for seed in SEEDS {
+        let trial = Trial { load, ..Trial::new(seed, functions, Workload::Azure) };
+        for number in 0..episodes {
+            let free = play(&trial, number, Force { first: 0, count: 0, takes_memory: false });
+            for &first in firsts {
+                let force = |takes_memory| Force { first, count: forced, takes_memory };
+                let others = |agent: usize| !force(true).hits(agent);
+                let reward = |rewards: &[f64]| {
+                    let own = (0..functions).filter(|&agent| others(agent));
+                    mean(own.map(|agent| rewards[agent])).unwrap_or(0.0)
+                };
+                let loss = |takes_memory| {
+                    let found = play(&trial, number, force(takes_memory)).0;
+                    100.0 * (1.0 - reward(&found) / reward(&free.0))
+                };
+                all.push((free.1, mean(&free.0).unwrap_or(0.0), loss(true), loss(false)));
+            }
+        }
+    }
+    let of =
+        |pick: &dyn Fn(&(f64, f64, f64, f64)) -> f64| mean(all.iter().map(pick)).unwrap_or(0.0);
+    GateRow {
+        load,
+        functions,
+        forced,
+        oracle_in_time: of(&|it| it.0),
+        oracle_reward: of(&|it| it.1),
+        others_loss_percent: of(&|it| it.2),
+        cpu_loss_percent: of(&|it| it.3),
+    }
+}
+
+/// Mean reward of a tick of every agent, and the share of calls in time.
+fn play(trial: &Trial, number: u64, force: Force) -> (Vec<f64>, f64) {
+    let settings = trial.settings(Split::Training);
+    let (range, reward, ticks) =
+        (windfall_gym::moves::Range::default(), settings.reward, settings.ticks);
+    let mut env = SharedScaling::new(settings, trial.episode(Split::Training, number));
+    env.world_mut().keep_latencies();
+    let mut rewards = vec![0.0; env.agents()];
+    while !env.is_over() {
+        let mut wanted = plan(env.world(), &reward);
+        for (agent, wanted) in wanted.iter_mut().enumerate().filter(|(agent, _)| force.hits(*agent))
+        {
+            let memory = if force.takes_memory {
+                range.memory.1
+            } else {
+                env.world().profile(agent).reserved_mib
+            };
+            *wanted = Deployment { instances: range.instances.1, cpu: range.cpu.1, memory };
+        }
+        for (sum, step) in rewards.iter_mut().zip(env.step_freely(&wanted)) {
+            *sum += step.paid.total() / ticks as f64;
+        }
+    }
+    let all = (0..env.agents()).map(|agent| env.world().fared(agent));
+    let (judged, missed) =
+        all.fold((0, 0), |(judged, missed), one| (judged + one.judged, missed + one.violations));
+    (rewards, 1.0 - missed as f64 / judged.max(1) as f64)
+}
