@@ -14,14 +14,15 @@ fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
     let episodes = numbers.next().unwrap_or(1);
     let gate = gate(&Workers::new(2), episodes);
-    println!("load  functions  forced  in time   reward  others lose  by CPU alone");
+    println!("load  functions  forced  in time  preserved  reward  others lose  by CPU alone");
     let print = |row: &GateRow| {
         println!(
-            "{:.1}  {:9}  {:6}  {:7.4} {:8.4}  {:9.1} %  {:10.1} %",
+            "{:.2}  {:8}  {:6}  {:7.4}  {:9.4} {:7.4}  {:9.1} %  {:10.1} %",
             row.load,
             row.functions,
             row.forced,
             row.oracle_in_time,
+            row.oracle_preserved,
             row.oracle_reward,
             row.others_loss_percent,
             row.cpu_loss_percent

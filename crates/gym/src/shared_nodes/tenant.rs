@@ -194,15 +194,13 @@ impl Tenant {
         self.instances.iter().filter(|one| !one.is_leaving).count()
     }
 
-    /// Idle instances take waiting calls.
-    pub(super) fn dispatch(&mut self, now: f64) {
-        if self.queue.is_empty() {
-            return;
-        }
-        for instance in &mut self.instances {
-            if instance.call.is_some() || instance.is_leaving || instance.ready_at > now {
-                continue;
-            }
+    /// Idle instances take waiting calls, those on the node with the fewest running calls first.
+    pub(super) fn dispatch(&mut self, now: f64, running: &[usize]) {
+        while !self.queue.is_empty() {
+            let is_free =
+                |one: &&mut Instance| one.call.is_none() && !one.is_leaving && one.ready_at <= now;
+            let idle = self.instances.iter_mut().filter(is_free);
+            let Some(instance) = idle.min_by_key(|one| running[one.node]) else { return };
             let Some(mut call) = self.queue.pop_front() else { return };
             call.started = call.arrived.max(now);
             instance.call = Some(call);

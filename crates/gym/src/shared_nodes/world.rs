@@ -65,18 +65,20 @@ pub struct SharedWorld {
     captains: Option<Captains>,
     claims: Vec<Vec<Claim>>,
     owners: Vec<Vec<(usize, usize)>>,
+    /// Calls that wanted CPU on each node in the last step.
+    running: Vec<usize>,
     order: Vec<usize>,
     onward: Vec<(usize, f64, f64)>,
 }
 
 impl SharedWorld {
-    /// A world that has warmed up for two ticks, every function with one instance of its reservation.
+    /// A world that has warmed up for two ticks, every function with two instances of its reservation.
     pub fn new(nodes: NodeSettings, range: Range, loads: Vec<FunctionLoad>, seed: Seed) -> Self {
         let count = loads.len();
         let (calls, starts) = (seed.stream("calls"), seed.stream("cold-starts"));
         let tenant = |(index, load): (usize, FunctionLoad)| {
             let memory = load.profile.reserved_mib;
-            let wanted = Deployment { instances: 1, cpu: RESERVED_CPU, memory };
+            let wanted = Deployment { instances: 2, cpu: RESERVED_CPU, memory };
             let member = |seed: Seed| Draw::new(seed.member(index as u64));
             Tenant::new(load, wanted, member(calls), member(starts))
         };
@@ -97,6 +99,7 @@ impl SharedWorld {
             captains: None,
             claims: vec![Vec::new(); nodes.count],
             owners: vec![Vec::new(); nodes.count],
+            running: vec![0; nodes.count],
             order: Vec::new(),
             onward: Vec::new(),
         };
@@ -185,11 +188,14 @@ impl SharedWorld {
     /// One step of all functions.
     fn pass(&mut self) {
         let now = self.now();
+        for (running, owners) in self.running.iter_mut().zip(&self.owners) {
+            *running = owners.len();
+        }
         self.claims.iter_mut().for_each(Vec::clear);
         self.owners.iter_mut().for_each(Vec::clear);
         for (index, tenant) in self.tenants.iter_mut().enumerate() {
             tenant.arrive(now + STEP);
-            tenant.dispatch(now);
+            tenant.dispatch(now, &self.running);
             let busy = tenant.instances.iter().filter(|one| one.call.is_some()).count();
             tenant.window.presence_seconds += (busy + tenant.queue.len()) as f64 * STEP;
             let able = f64::from(tenant.load.profile.parallelism) * 1e-3;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::online::{OnlineRow, Ratios, mean_reward, p99_ratio};
 
 /// The loads.
-pub const LOADS: [f64; 5] = [0.3, 0.4, 0.5, 0.6, 0.7];
+pub const LOADS: [f64; 5] = [0.5, 0.65, 0.75, 0.81, 0.9];
 
 /// One policy at one load of the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -56,18 +56,18 @@ impl ReproduceSettings {
     pub fn new(seeds: u64) -> Self {
         Self {
             seeds: (1..=seeds).collect(),
-            sizes: Sizes { functions: 12, episodes: 60, tests: 3 },
+            sizes: Sizes { functions: 12, episodes: 40, tests: 2 },
             growth: GrowthSettings {
                 sizes: vec![5, 10, 20, 40, 80, 110],
-                episodes: 60,
-                most: 60,
-                tests: 2,
+                episodes: 40,
+                most: 40,
+                tests: 1,
             },
-            growth_seeds: 2,
-            margin_episodes: 60,
+            growth_seeds: 1,
+            margin_episodes: 24,
             workloads: [Workload::Azure].into_iter().chain(Workload::SIX).collect(),
             calibration_seeds: 2,
-            fault_episodes: (60, 10),
+            fault_episodes: (40, 5),
             threads: 2,
         }
     }

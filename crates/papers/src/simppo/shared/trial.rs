@@ -4,7 +4,7 @@ use windfall_core::{Seed, statistics};
 use windfall_gym::profile::TWELVE;
 use windfall_gym::shared_nodes::function_load::Workload;
 use windfall_gym::shared_nodes::rules::{Rule, RuleSettings};
-use windfall_gym::shared_nodes::{LOAD, world::Fared};
+use windfall_gym::shared_nodes::world::Fared;
 use windfall_gym::{SharedSettings, Split};
 use windfall_rl::random::Draw;
 
@@ -34,7 +34,7 @@ impl Trial {
     /// The usual load among others.
     pub fn new(seed: u64, functions: usize, workload: Workload) -> Self {
         let rule = RuleSettings::usual("queueing").expect("it is named");
-        Self { seed, functions, workload, load: LOAD, is_isolated: false, rule }
+        Self { seed, functions, workload, load: workload.load(), is_isolated: false, rule }
     }
 
     /// The world of a part.

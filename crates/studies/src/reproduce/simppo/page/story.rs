@@ -123,9 +123,9 @@ fn gate(results: &Results) -> String {
     }
     format!(
         "The world: half of twelve agents at their maximum cost the others {:.1} % of the reward at a load where the oracle \
-         answers {:.1} % of calls in time; one agent costs the others {}.",
+         preserves {:.3} of the objectives; one agent costs the others {}.",
         gate.others_loss_percent,
-        100.0 * gate.oracle_in_time,
+        gate.oracle_preserved,
         influence.join(", ")
     )
 }

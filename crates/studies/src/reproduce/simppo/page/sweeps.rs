@@ -36,7 +36,7 @@ fn ratios_by_load(results: &Results) -> Table {
         let kept = ratios.simppo_to_isolated_reward;
         let together = ratios.together_to_simppo_p99;
         table.rows.push(vec![
-            format!("{:.1}", at.load).into(),
+            format!("{:.2}", at.load).into(),
             judged(kept, 3, kept >= 0.908),
             judged(p99, 3, p99 <= 1.092),
             format!("{:.3}", row("oracle").map_or(0.0, |row| row.p99_to_isolated)).into(),

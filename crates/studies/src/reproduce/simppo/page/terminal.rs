@@ -77,7 +77,7 @@ fn ratios(results: &Results) -> Vec<String> {
     ));
     for at in &results.load_ratios {
         lines.push(format!(
-            "  at load {:.1}: reward {:.3}, p99 {:.3};  together to SIMPPO {:.2};  ENSURE's degradation {}",
+            "  at load {:.2}: reward {:.3}, p99 {:.3};  together to SIMPPO {:.2};  ENSURE's degradation {}",
             at.load,
             at.ratios.simppo_to_isolated_reward,
             at.ratios.simppo_to_isolated_p99,
@@ -105,10 +105,10 @@ fn contest(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     for row in results.gate.loads.iter().chain(&results.gate.influence) {
         lines.push(format!(
-            "gate: {:3} functions at load {:.1}: oracle in time {:.3}; {} forced cost the others {:.1} % ({:.1} % by CPU alone)",
+            "gate: {:3} functions at load {:.2}: oracle preserves {:.3}; {} forced cost the others {:.1} % ({:.1} % by CPU alone)",
             row.functions,
             row.load,
-            row.oracle_in_time,
+            row.oracle_preserved,
             row.forced,
             row.others_loss_percent,
             row.cpu_loss_percent
