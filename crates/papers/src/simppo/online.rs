@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 use windfall_core::statistics;
-use windfall_gym::classic::{Outcome, Scores, drive, driver};
+use windfall_gym::Split;
+use windfall_gym::classic::{Outcome, Scores};
 use windfall_gym::multi::{MultiScaling, MultiSettings};
 use windfall_gym::profile::TWELVE;
-use windfall_gym::{Moves, Split};
 
 use super::faults::FaultSettings;
 use super::team::{Team, TeamSettings};
@@ -83,28 +83,12 @@ pub struct Exam {
     pub episodes: u64,
 }
 
-impl Exam {
-    /// The test's hours at the usual load.
-    pub fn usual(sizes: Sizes) -> Self {
-        Self { split: Split::Test, load: LOAD, episodes: sizes.tests }
-    }
-
-    /// One episode of the test's hours at another load.
-    pub fn at(load: f64) -> Self {
-        Self { split: Split::Test, load, episodes: 1 }
-    }
-}
-
 /// The world that is trained in, or tested.
 pub fn world_of(seed: u64, functions: Vec<u64>, split: Split, load: f64) -> MultiSettings {
     let settings = MultiSettings::new(0, Seed::new(seed));
     // A function alone has a whole node.
     let nodes = (functions.len() == 1).then_some(1);
     MultiSettings { functions, split, load, nodes, ..settings }
-}
-
-fn numbers(count: usize) -> Vec<u64> {
-    (0..count as u64).collect()
 }
 
 /// Mean load of the cluster in the test, unless a sweep says otherwise.
@@ -177,22 +161,6 @@ pub fn tested(
         let reward = world.reward;
         team.play(&mut env, None, FaultSettings::NONE, |env| scores.tick(env.world(), &reward));
         all.push(scores.outcomes(env.world()));
-    }
-    rows_of(name, seed, &world, &all)
-}
-
-/// What a classic policy does in an exam.
-pub fn classic(name: &str, seed: u64, functions: usize, exam: Exam) -> Vec<OnlineRow> {
-    let mut world = world_of(seed, numbers(functions), exam.split, exam.load);
-    world.tells_presence = name == "windfall-scaling";
-    let mut all = Vec::new();
-    for episode in 0..exam.episodes {
-        let start = test_episode(seed, episode);
-        let mut env = MultiScaling::new(world.clone(), start);
-        let Some(mut policy) = driver(name, &Moves::paper(), world.reward, start) else {
-            return Vec::new();
-        };
-        all.push(drive(env.world_mut(), &mut *policy, &world.reward, world.ticks));
     }
     rows_of(name, seed, &world, &all)
 }

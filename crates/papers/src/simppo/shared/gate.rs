@@ -1,8 +1,8 @@
 //! Whether agents meet: asked of the world alone, before anything is trained.
 //!
 //! Everybody follows the oracle on training hours; then some are forced to their maximum (ten instances of 2048 shares and
-//! 2 GiB), and what the *others* lose is measured. The load is the highest of a sweep at which the oracle, left alone,
-//! meets the objectives by the paper's own measure: a mean SLO preservation, min(1, objective / latency), of 0.95.
+//! 2 GiB), and what the *others* lose is measured. The load is the lowest of a sweep at which that is a tenth, and the
+//! oracle, left alone, must meet the objectives there by the paper's own measure: a mean SLO preservation, min(1, objective / latency), of 0.95.
 
 use serde::Serialize;
 use windfall_core::statistics::mean;

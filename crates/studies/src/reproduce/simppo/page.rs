@@ -5,9 +5,7 @@ use windfall_core::statistics::{self, population_deviation};
 use windfall_papers::simppo::online::OnlineRow;
 use windfall_papers::simppo::{ReproduceSettings, Results};
 use windfall_telemetry::Document;
-use windfall_telemetry::document::{
-    Axis, Block, Cell, Chart, Point, Section, Series, SeriesStyle, Table,
-};
+use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Series, Table};
 
 use super::{Cost, Request};
 
@@ -225,17 +223,14 @@ fn per_function(results: &Results) -> Section {
     };
     let numbers = by_function(results, &|row| row.reward);
     let points = |place: usize| {
-        let point = |(number, (name, values)): (usize, &(String, Vec<(&str, f64)>))| {
-            Point::new(number as f64 + 1.0, values[place].1).with_label(name.clone())
+        let point = |(number, (_, values)): (usize, &(String, Vec<(&str, f64)>))| {
+            Point::new(number as f64 + 1.0, values[place].1)
         };
         numbers.iter().enumerate().map(point).collect()
     };
     let shown = [0, 1, 3, 4, 6];
-    let series = shown.map(|place| Series {
-        points: points(place),
-        style: SeriesStyle::Points,
-        ..Series::line(BY_FUNCTION[place], [])
-    });
+    let series =
+        shown.map(|place| Series { points: points(place), ..Series::line(BY_FUNCTION[place], []) });
     let chart = Chart {
         title: "Reward of an episode by function".to_owned(),
         x: Axis::linear("function, in the order of the table"),

@@ -31,25 +31,35 @@ fn against_rules(all: &[Summary]) -> String {
         all.iter().find(|one| one.policy == "simppo").map_or(0.0, |one| one.p99_to_slo),
     );
     let rules: Vec<&Summary> = all.iter().filter(|one| is_rule(one.policy)).collect();
-    let richer = rules.iter().filter(|one| one.reward > simppo);
-    let richer: Vec<String> =
-        richer.map(|one| format!("{} ({:.1})", one.policy, one.reward)).collect();
+    let mut richer: Vec<&&Summary> = rules.iter().filter(|one| one.reward > simppo).collect();
+    richer.sort_by(|one, other| other.reward.total_cmp(&one.reward));
     let first = if richer.is_empty() {
         let best = rules.iter().max_by(|one, other| one.reward.total_cmp(&other.reward));
         let best = best.map_or(String::new(), |one| format!("; {} {:.1}", one.policy, one.reward));
         format!("No rule earns more than SIMPPO ({simppo:.1} per episode{best}).")
     } else {
-        format!("SIMPPO earns {simppo:.1} per episode and is beaten by {}.", richer.join(", "))
+        let names = richer.iter().map(|one| format!("{} ({:.1})", one.policy, one.reward));
+        format!("SIMPPO earns {simppo:.1} per episode and is beaten by {}.", first_three(names))
     };
-    let faster = rules.iter().filter(|one| one.p99_to_slo < tail);
-    let faster: Vec<String> =
-        faster.map(|one| format!("{} ({:.2})", one.policy, one.p99_to_slo)).collect();
+    let mut faster: Vec<&&Summary> = rules.iter().filter(|one| one.p99_to_slo < tail).collect();
+    faster.sort_by(|one, other| one.p99_to_slo.total_cmp(&other.p99_to_slo));
     let second = if faster.is_empty() {
         "None has a lower p99 either.".to_owned()
     } else {
-        format!("A lower p99 than its {tail:.2} objectives: {}.", faster.join(", "))
+        let names = faster.iter().map(|one| format!("{} ({:.2})", one.policy, one.p99_to_slo));
+        format!("A lower p99 than its {tail:.2} objectives: {}.", first_three(names))
     };
     format!("{first} {second}")
+}
+
+/// The first three by name and how many more there are.
+fn first_three(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    let shown = names[..names.len().min(3)].join(", ");
+    match names.len().saturating_sub(3) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Where learning wins and loses against calibrated rules.
