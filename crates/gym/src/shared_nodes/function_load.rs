@@ -176,7 +176,7 @@ impl LoadPlan {
                 let mut minutes = (0..SLOTS.div_ceil(6)).map(|_| draw.below(2) * 2);
                 let mut now = 0;
                 let mut factor = |slot: usize| {
-                    if slot % 6 == 0 {
+                    if slot.is_multiple_of(6) {
                         now = minutes.next().unwrap_or(0);
                     }
                     now as f32

@@ -88,7 +88,7 @@ impl Tower {
             self.cores += (0..count).map(|function| captains.quota(function)).sum::<f64>();
         }
         self.ticks += 1;
-        if self.ticks % EVERY != 0 {
+        if !self.ticks.is_multiple_of(EVERY) {
             return;
         }
         let mut slowness = world.take_slowness();

@@ -122,7 +122,7 @@ impl SharedWorld {
             self.settle(index);
         }
         for step in 0..STEPS {
-            if step % 20 == 0 {
+            if step.is_multiple_of(20) {
                 (0..self.tenants.len()).for_each(|index| self.settle(index));
             }
             self.pass();
@@ -226,7 +226,7 @@ impl SharedWorld {
         }
         self.step += 1;
         if let Some(captains) = &mut self.captains
-            && self.step % 2 == 0
+            && self.step.is_multiple_of(2)
         {
             captains.pass(&mut self.tenants);
         }

@@ -101,7 +101,7 @@ impl Force {
     /// Every other one from the first on.
     fn hits(self, agent: usize) -> bool {
         let place = agent.wrapping_sub(self.first);
-        place % 2 == 0 && place / 2 < self.count
+        place.is_multiple_of(2) && place / 2 < self.count
     }
 }
 
