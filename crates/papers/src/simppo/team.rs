@@ -343,7 +343,7 @@ impl Team {
         } else {
             Vec::new()
         };
-        for agent in 0..count {
+        for (agent, &goal) in proposed.iter().enumerate().take(count) {
             let row = &mut tick.rows[agent * inputs..(agent + 1) * inputs];
             env.write_row(agent, &mut row[..OWN]);
             let about_others = OWN + self.settings.method.auxiliary().width();
@@ -351,7 +351,7 @@ impl Team {
             let whose = inputs - self.context();
             if about_others < whose {
                 let past = about_others + RULE;
-                residual::write_rule(env, agent, proposed[agent], &mut row[about_others..past]);
+                residual::write_rule(env, agent, goal, &mut row[about_others..past]);
                 env.write_history(agent, &mut row[past..whose]);
             }
             if whose < inputs {
