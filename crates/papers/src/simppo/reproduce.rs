@@ -111,6 +111,8 @@ pub struct VariantRow {
     pub reward: f64,
     /// Geometric mean of p99 over isolated S-RL's with the same settings.
     pub p99_to_isolated: f64,
+    /// Mean reward of the first fifth of training.
+    pub early_reward: f64,
     /// Mean reward of the last fifth of training.
     pub late_reward: f64,
 }
@@ -255,6 +257,7 @@ fn variant(row: &ArmRow) -> VariantRow {
         variant: row.name.clone(),
         reward: row.reward,
         p99_to_isolated: row.p99_to_isolated,
+        early_reward: row.early_training,
         late_reward: row.late_training,
     }
 }

@@ -172,6 +172,8 @@ pub struct ArmRow {
     pub p99_to_isolated: f64,
     /// Share of calls beyond their objective, percent.
     pub violation_percent: f64,
+    /// Mean reward of the first fifth of training.
+    pub early_training: f64,
     /// Mean reward of the last fifth of training.
     pub late_training: f64,
 }
@@ -219,12 +221,12 @@ pub fn table(rows: &[OnlineRow], curves: &[Curve]) -> Vec<ArmRow> {
         let pairs = Pairs::new(&own, &alone);
         let difference = pairs.difference(&|row| row.reward);
         let sum = |of: &dyn Fn(&OnlineRow) -> f64| own.iter().map(of).sum::<f64>();
-        let late = curves.iter().filter(|curve| curve.policy == arm.name()).flat_map(|curve| {
-            let from = curve.rewards.len() - curve.rewards.len().div_ceil(5);
-            &curve.rewards[from..]
-        });
+        let name = arm.name();
+        let trained = || curves.iter().filter(|curve| curve.policy == name).map(|c| &c.rewards);
+        // A fifth of 12 episodes is 3: the first three, the last three.
+        let early = trained().flat_map(|all| &all[..all.len().div_ceil(5)]);
+        let late = trained().flat_map(|all| &all[all.len() - all.len().div_ceil(5)..]);
         ArmRow {
-            name: arm.name(),
             settings: arm.block,
             networks: arm.networks,
             learner: arm.learner,
@@ -235,7 +237,9 @@ pub fn table(rows: &[OnlineRow], curves: &[Curve]) -> Vec<ArmRow> {
             p99_to_isolated: pairs.p99_ratio().value,
             violation_percent: 100.0 * sum(&|row| row.violations)
                 / sum(&|row| row.judged_calls).max(1.0),
+            early_training: mean(early).unwrap_or(0.0),
             late_training: mean(late).unwrap_or(0.0),
+            name,
         }
     };
     Arm::all().iter().map(row).collect()
