@@ -223,10 +223,9 @@ fn per_function(results: &Results) -> Section {
     };
     let numbers = by_function(results, &|row| row.reward);
     let points = |place: usize| {
-        let point = |(number, (_, values)): (usize, &(String, Vec<(&str, f64)>))| {
-            Point::new(number as f64 + 1.0, values[place].1)
-        };
-        numbers.iter().enumerate().map(point).collect()
+        let rewards = numbers.iter().map(|(_, values)| values[place].1);
+        let point = |(number, reward)| Point::new(number as f64 + 1.0, reward);
+        rewards.enumerate().map(point).collect()
     };
     let shown = [0, 1, 3, 4, 6];
     let series =
