@@ -62,8 +62,9 @@ impl Default for NodeSettings {
 }
 
 /// Mean load of the cores: the lowest of a sweep at which half of twelve agents at their maximum cost the others a tenth of
-/// their reward; the oracle preserves 0.969 of the objectives there. Found before anything was trained (`gate` of
-/// `windfall reproduce simppo`).
+/// their reward (`gate` of `windfall reproduce simppo`). The oracle preserves 0.969 of the objectives there, but only 87.2 %
+/// of its calls are in time. It was 0.5, then 0.85, and last changed after a short run on test hours had been seen
+/// (`docs/decisions/0032-a-world-in-which-agents-meet.md`).
 pub const LOAD: f64 = 0.81;
 
 /// Settings of [`SharedScaling`].

@@ -75,7 +75,8 @@ pub const SLOT: f64 = 10.0;
 /// Slots that are drawn; an episode of 200 ticks with its warm-up has 101.
 const SLOTS: usize = 140;
 /// Share of an Azure function's ups and downs that is left. With all of them twelve functions overload the nodes at a mean
-/// load of 0.7 for minutes, whoever decides, and below that nobody is in anybody's way.
+/// load of 0.7 for minutes, whoever decides, and below that nobody is in anybody's way. So this is not Azure's load but
+/// one whose bursts were cut until the gate could be passed.
 const SWING: f64 = 0.25;
 /// Load of the cores in workloads whose bursts are their point: all of them have room for their mean twice.
 const BURST_LOAD: f64 = 0.5;

@@ -2,7 +2,7 @@
 //!
 //! | I look for | It is in |
 //! | --- | --- |
-//! | whether agents meet at all, asked before anything is trained | [`gate`] |
+//! | whether agents meet at all, asked without any learner | [`gate`] |
 //! | training and testing one learner or rule | [`trial`] |
 //! | every learner like for like; what the auxiliary state is worth | [`arms`] |
 //! | rules with their parameters swept on training hours | [`calibration`] |

@@ -1,8 +1,12 @@
-//! Whether agents meet: asked of the world alone, before anything is trained.
+//! Whether agents meet: asked of the world alone, without any learner.
 //!
 //! Everybody follows the oracle on training hours; then some are forced to their maximum (ten instances of 2048 shares and
 //! 2 GiB), and what the *others* lose is measured. The load is the lowest of a sweep at which that is a tenth, and the
-//! oracle, left alone, must meet the objectives there by the paper's own measure: a mean SLO preservation, min(1, objective / latency), of 0.95.
+//! oracle, left alone, must meet the objectives there by the paper's own measure: a mean SLO preservation,
+//! min(1, objective / latency), of 0.95.
+//!
+//! The first criterion was that 95 % of the oracle's calls are in time. By that one the gate fails: where it holds (a load
+//! of 0.7, 98.9 % in time) the others lose 0.8 %, and where they lose a tenth (0.81) 87.2 % are in time. Both are reported.
 
 use serde::Serialize;
 use windfall_core::statistics::mean;

@@ -34,10 +34,11 @@ pub(super) fn gate(results: &Results) -> Section {
     Section::new(
         "The gate",
         format!(
-            "Asked before anything is trained: everybody follows the oracle, then some are forced to ten instances of 2048 \
+            "No learner takes part: everybody follows the oracle, then some are forced to ten instances of 2048 \
              shares and 2 GiB, and the others' loss of reward is measured. At a load of {:.2} the oracle preserves {:.3} of the \
              objectives ({:.1} % of all calls in time) and half at the maximum costs the others {:.1} %: {verdict} (asked: \
-             0.95 and 10 %).",
+             0.95 and 10 %). Nodes, load and bursts were changed several times until it was passed, and its first criterion, \
+             95 % of calls in time, was replaced by the paper's; decision 0032 has the history.",
             gate.load,
             gate.oracle_preserved,
             100.0 * gate.oracle_in_time,
