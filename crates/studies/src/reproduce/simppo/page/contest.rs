@@ -26,8 +26,8 @@ pub(super) fn gate(results: &Results) -> Section {
                 ..Cell::from(format!("{:.3}", row.oracle_preserved))
             },
             format!("{:.1} %", 100.0 * row.oracle_in_time).into(),
-            format!("{:.1} %", row.others_loss_percent).into(),
-            format!("{:.1} %", row.cpu_loss_percent).into(),
+            format!("{:.2} %", row.others_loss_percent).into(),
+            format!("{:.2} %", row.cpu_loss_percent).into(),
         ]);
     }
     let verdict = if gate.is_passed { "passed" } else { "not passed" };

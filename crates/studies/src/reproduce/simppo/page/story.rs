@@ -126,16 +126,17 @@ fn gate(results: &Results) -> String {
     let influence: Vec<String> = gate
         .influence
         .iter()
-        .map(|row| format!("{:.1} % of {}", row.others_loss_percent, row.functions))
+        .map(|row| format!("{:.2} % of {}", row.others_loss_percent, row.functions))
         .collect();
     if influence.is_empty() {
         return String::new();
     }
     format!(
         "The world: half of twelve agents at their maximum cost the others {:.1} % of the reward at a load where the oracle \
-         preserves {:.3} of the objectives; one agent costs the others {}.",
+         preserves {:.3} of the objectives ({:.1} % of calls in time); one agent costs the others {}.",
         gate.others_loss_percent,
         gate.oracle_preserved,
+        100.0 * gate.oracle_in_time,
         influence.join(", ")
     )
 }
