@@ -8,6 +8,7 @@
 //!       │
 //!       ├─► windfall/Scaling-v0        one function learns, neighbours follow a rule     ([`scaling`])
 //!       ├─► windfall/MultiScaling-v0   every function has an agent                       ([`multi`])
+//!       ├─► windfall/MultiScaling-v1   the same on fixed nodes, CPU by weight            ([`shared_nodes`])
 //!       ├─► windfall/Sizing-v0         the size of the next call, on another world      ([`sizing`])
 //!       └─► classic policies           the same world, the same reward                   ([`classic`])
 //! ```
@@ -37,6 +38,7 @@ pub mod profile;
 pub mod reward;
 mod rivals;
 pub mod scaling;
+pub mod shared_nodes;
 pub mod sizing;
 pub mod traffic;
 pub mod world;
@@ -47,6 +49,7 @@ pub use multi::MultiScaling;
 pub use reward::{Paid, RewardSettings};
 pub use rivals::rivals;
 pub use scaling::Scaling;
+pub use shared_nodes::{SharedScaling, SharedSettings};
 pub use sizing::Sizing;
 pub use traffic::FunctionSetup;
 pub use windfall_rl::Split;

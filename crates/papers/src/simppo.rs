@@ -23,8 +23,11 @@
 //! | the ratios at other loads | [`load_sweep`] |
 //! | from 5 to 110 functions | [`growth`] |
 //! | chains of functions | [`chain`] |
+//! | what a team needs of its world | [`arena`] |
+//! | the experiment on fixed nodes: gate, arms, calibrated rules, margins | [`shared`] |
 //! | the whole experiment | [`reproduce()`] |
 
+pub mod arena;
 pub mod auxiliary;
 pub mod chain;
 mod context;
@@ -35,8 +38,9 @@ pub mod load_sweep;
 pub mod online;
 mod reproduce;
 mod residual;
+pub mod shared;
 pub mod team;
 
 pub use auxiliary::Auxiliary;
-pub use reproduce::{PUBLISHED_PPO, ReproduceSettings, Results, SHARED_SINGLE, reproduce};
+pub use reproduce::{BlockRatios, ReproduceSettings, Results, reproduce};
 pub use team::{Method, Team, TeamSettings};

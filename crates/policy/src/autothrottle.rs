@@ -49,7 +49,7 @@ impl Default for AutothrottleSettings {
 
 /// One service's quota.
 #[derive(Clone, Debug)]
-struct Captain {
+pub struct Captain {
     quota: f64,
     margin: f64,
     periods: u32,
@@ -57,17 +57,34 @@ struct Captain {
     used: VecDeque<f64>,
     /// The quota before the last cut, while that is on probation.
     before_cut: Option<f64>,
+    /// Whether a change of the quota empties the history of use.
+    forgets: bool,
 }
 
 impl Captain {
     fn new(quota: f64) -> Self {
         let (periods, throttled) = (0, 0.0);
-        let (used, before_cut) = (VecDeque::new(), None);
-        Self { quota, margin: FIRST_MARGIN, periods, throttled, used, before_cut }
+        let (used, before_cut, forgets) = (VecDeque::new(), None, false);
+        Self { quota, margin: FIRST_MARGIN, periods, throttled, used, before_cut, forgets }
     }
 
-    /// A period has passed.
-    fn pass(&mut self, used: f64, was_throttled: bool, target: f64) {
+    /// A captain of a service, whose use after a change of its quota has nothing to do with its use before.
+    pub fn of_service(quota: f64) -> Self {
+        Self { forgets: true, ..Self::new(quota) }
+    }
+
+    /// Cores that the service may use.
+    pub fn quota(&self) -> f64 {
+        self.quota
+    }
+
+    /// The service may use no more than `cores`, whatever the captain says.
+    pub fn limit(&mut self, cores: f64) {
+        self.quota = self.quota.min(cores);
+    }
+
+    /// A period has passed in which so many cores were used.
+    pub fn pass(&mut self, used: f64, was_throttled: bool, target: f64) {
         self.periods += 1;
         self.throttled += f64::from(was_throttled);
         self.used.push_back(used);
@@ -78,6 +95,7 @@ impl Captain {
         if let Some(before) = self.before_cut.filter(|_| share > 3.0 * target) {
             self.quota = (2.0 * before - self.quota).max(FLOOR_CORES);
             self.margin += share - target;
+            self.forget();
             self.decided(None);
         } else if self.periods >= DECIDE_EVERY {
             self.decide(share, target);
@@ -88,6 +106,7 @@ impl Captain {
         self.margin = (self.margin + share - target).max(0.0);
         if share > 3.0 * target {
             self.quota *= 1.0 + (share - 3.0 * target);
+            self.forget();
             return self.decided(None);
         }
         let peak = self.used.iter().copied().fold(0.0, f64::max);
@@ -97,7 +116,14 @@ impl Captain {
         }
         let before = self.quota;
         self.quota = needed.max(0.5 * self.quota).max(FLOOR_CORES);
+        self.forget();
         self.decided(Some(before));
+    }
+
+    fn forget(&mut self) {
+        if self.forgets {
+            self.used.clear();
+        }
     }
 
     fn decided(&mut self, before_cut: Option<f64>) {

@@ -60,7 +60,7 @@ mod windfall_admission;
 mod windfall_scaling;
 mod windfall_sizing;
 
-pub use autothrottle::{Autothrottle, AutothrottleSettings};
+pub use autothrottle::{Autothrottle, AutothrottleSettings, Captain};
 pub use cost_classifier::CostClassifier;
 pub use demand_profile::{DemandProfile, Trust};
 pub use ensure::{Ensure, EnsureSettings};

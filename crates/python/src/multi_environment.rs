@@ -1,4 +1,4 @@
-//! `windfall/MultiScaling-v0` stepped from Python: every function has an agent.
+//! `windfall/MultiScaling-v0` and `-v1` stepped from Python: every function has an agent.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,8 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use windfall_core::Seed;
-use windfall_gym::multi::{FEATURES, MultiScaling, MultiSettings};
+use windfall_gym::multi::{AgentStep, FEATURES, MultiScaling, MultiSettings};
+use windfall_gym::{SharedScaling, SharedSettings};
 
 use crate::arrays;
 use crate::environment::Episodes;
@@ -22,8 +23,57 @@ pub(crate) struct MultiEnvironment {
     state: Mutex<Option<State>>,
 }
 
+/// Both versions take the same steps.
+enum World {
+    Sized(Box<MultiScaling>),
+    Shared(Box<SharedScaling>),
+}
+
+impl World {
+    fn reset(&mut self, seed: Seed) {
+        match self {
+            Self::Sized(world) => world.reset(seed),
+            Self::Shared(world) => world.reset(seed),
+        }
+    }
+
+    fn agents(&self) -> usize {
+        match self {
+            Self::Sized(world) => world.agents(),
+            Self::Shared(world) => world.agents(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Sized(world) => world.is_over(),
+            Self::Shared(world) => world.is_over(),
+        }
+    }
+
+    fn step(&mut self, chosen: &[Option<usize>]) -> &[AgentStep] {
+        match self {
+            Self::Sized(world) => world.step(chosen),
+            Self::Shared(world) => world.step(chosen),
+        }
+    }
+
+    fn write(&self, agent: usize, row: &mut [f32], mask: &mut [bool]) {
+        match self {
+            Self::Sized(world) => {
+                world.write_row(agent, row);
+                world.write_mask(agent, mask);
+            }
+            Self::Shared(world) => {
+                world.write_row(agent, row);
+                world.write_mask(agent, mask);
+            }
+        }
+    }
+}
+
 struct State {
-    environment: MultiScaling,
+    environment: World,
     episodes: Episodes,
     is_running: bool,
 }
@@ -37,13 +87,14 @@ type Seen<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<bool>>);
 #[pymethods]
 impl MultiEnvironment {
     #[new]
-    #[pyo3(signature = (functions = 5, split = "training", load = 0.6, ticks = 200, world_seed = 0))]
+    #[pyo3(signature = (functions = 5, split = "training", load = 0.6, ticks = 200, world_seed = 0, version = 0))]
     fn new(
         functions: usize,
         split: &str,
         load: f64,
         ticks: u64,
         world_seed: u64,
+        version: u32,
     ) -> PyResult<Self> {
         if !(1..=1000).contains(&functions) {
             return Err(PyValueError::new_err(format!(
@@ -56,11 +107,28 @@ impl MultiEnvironment {
         if ticks == 0 {
             return Err(PyValueError::new_err("ticks is 0, allowed is 1 or more"));
         }
-        let usual = MultiSettings::new(functions, Seed::new(world_seed));
-        let settings = MultiSettings { split: arrays::split(split)?, load, ticks, ..usual };
-        let actions = settings.moves.names();
-        let environment =
-            guarded("MultiScaling", || MultiScaling::new(settings, Seed::new(world_seed)))?;
+        let (split, seed) = (arrays::split(split)?, Seed::new(world_seed));
+        let (environment, actions) = match version {
+            0 => {
+                let usual = MultiSettings::new(functions, seed);
+                let settings = MultiSettings { split, load, ticks, ..usual };
+                let actions = settings.moves.names();
+                let world = guarded("MultiScaling", || MultiScaling::new(settings, seed))?;
+                (World::Sized(Box::new(world)), actions)
+            }
+            1 => {
+                let usual = SharedSettings::new(functions, seed);
+                let settings = SharedSettings { split, load, ticks, ..usual };
+                let actions = settings.moves.names();
+                let world = guarded("MultiScaling", || SharedScaling::new(settings, seed))?;
+                (World::Shared(Box::new(world)), actions)
+            }
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "version is {other}, allowed is 0 (nodes as the functions need) or 1 (fixed nodes)"
+                )));
+            }
+        };
         let state = State { environment, episodes: Episodes::new(0), is_running: false };
         Ok(Self { actions, state: Mutex::new(Some(state)) })
     }
@@ -133,11 +201,9 @@ impl MultiEnvironment {
         let mut rows = Array2::<f32>::zeros([agents, FEATURES.len()]);
         let mut masks = Array2::from_elem([agents, self.actions.len()], false);
         for agent in 0..agents {
-            if let Some(row) = rows.row_mut(agent).as_slice_mut() {
-                state.environment.write_row(agent, row);
-            }
-            if let Some(mask) = masks.row_mut(agent).as_slice_mut() {
-                state.environment.write_mask(agent, mask);
+            let (mut row, mut mask) = (rows.row_mut(agent), masks.row_mut(agent));
+            if let (Some(row), Some(mask)) = (row.as_slice_mut(), mask.as_slice_mut()) {
+                state.environment.write(agent, row, mask);
             }
         }
         (PyArray2::from_owned_array(py, rows), PyArray2::from_owned_array(py, masks))

@@ -9,8 +9,8 @@ from pettingzoo import test as parallel_test
 import windfall
 
 
-def play(seed, world_seed=0, steps=60):
-    env = windfall.parallel_env(functions=4, world_seed=world_seed)
+def play(seed, world_seed=0, steps=60, version=0):
+    env = windfall.parallel_env(functions=4, world_seed=world_seed, version=version)
     draw = np.random.default_rng(1)
     rows, infos = env.reset(seed=seed)
     seen = [row.tobytes() for row in rows.values()]
@@ -22,18 +22,28 @@ def play(seed, world_seed=0, steps=60):
     return seen
 
 
-def test_pettingzoos_parallel_test():
-    parallel_test.parallel_api_test(windfall.parallel_env(functions=3, ticks=50), num_cycles=200)
+@pytest.mark.parametrize("version", [0, 1])
+def test_pettingzoos_parallel_test(version):
+    env = windfall.parallel_env(functions=3, ticks=50, version=version)
+    assert env.metadata["name"] == f"windfall/MultiScaling-v{version}"
+    parallel_test.parallel_api_test(env, num_cycles=200)
 
 
-def test_pettingzoos_seed_test():
-    parallel_test.parallel_seed_test(lambda: windfall.parallel_env(functions=3))
+@pytest.mark.parametrize("version", [0, 1])
+def test_pettingzoos_seed_test(version):
+    parallel_test.parallel_seed_test(lambda: windfall.parallel_env(functions=3, version=version))
 
 
-def test_whole_episodes_are_decided_by_the_seed():
-    assert play(3) == play(3)
-    assert play(3) != play(4)
-    assert play(3) != play(3, world_seed=1)
+@pytest.mark.parametrize("version", [0, 1])
+def test_whole_episodes_are_decided_by_the_seed(version):
+    assert play(3, version=version) == play(3, version=version)
+    assert play(3, version=version) != play(4, version=version)
+    assert play(3, version=version) != play(3, world_seed=1, version=version)
+
+
+def test_there_is_no_third_version():
+    with pytest.raises(ValueError, match="version is 2"):
+        windfall.parallel_env(version=2)
 
 
 def test_an_episode_ends_for_everyone_and_begins_again():

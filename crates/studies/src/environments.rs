@@ -11,6 +11,13 @@ const LISTS: [&[Entry]; 4] = [
     &windfall_rl::toy::ENTRIES,
 ];
 
+/// Environments in which every function has an agent, with what they are: the Python package makes them
+/// (`windfall.parallel_env`), and `windfall reproduce simppo` plays them.
+pub const MULTI_AGENT: [(&str, &str); 2] = [
+    (windfall_gym::multi::ID, "functions on as many nodes as they need, one agent each"),
+    (windfall_gym::shared_nodes::ID, "a fixed set of nodes that functions join, one agent each"),
+];
+
 /// Policies that need no training, by name, with their returns on the panel of a split and a seed.
 pub type Rivals = fn(Split, Seed) -> Vec<(&'static str, Vec<f64>)>;
 
@@ -31,21 +38,27 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
     LISTS.into_iter().flatten()
 }
 
-/// No environment has this id.
+/// No environment of one agent has this id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no environment `{id}`; there are {known}")]
+#[error("there is no environment `{id}` of one agent; there are {known}{hint}")]
 pub struct UnknownEnvironment {
     /// The id that was asked for.
     pub id: String,
     /// The ids there are.
     pub known: String,
+    /// What to do where the id means an environment of many agents.
+    pub hint: String,
 }
 
 /// The one with this id.
 pub fn find(id: &str) -> Result<&'static Entry, UnknownEnvironment> {
     let unknown = || {
         let known: Vec<&str> = all().map(|entry| entry.id).collect();
-        UnknownEnvironment { id: id.to_owned(), known: known.join(", ") }
+        let many = MULTI_AGENT.iter().find(|(own, _)| *own == id);
+        let hint = many.map_or(String::new(), |(_, what)| {
+            format!("; `{id}` ({what}) is made by `windfall.parallel_env` of the Python package")
+        });
+        UnknownEnvironment { id: id.to_owned(), known: known.join(", "), hint }
     };
     all().find(|entry| entry.id == id).ok_or_else(unknown)
 }
@@ -59,4 +72,6 @@ fn ids_are_unique_and_true() {
     }
     assert!(RIVALS.iter().all(|(id, _)| find(id).is_ok()));
     assert!(find("windfall/None-v0").unwrap_err().to_string().contains("windfall/Ece471-v0"));
+    let many = find(windfall_gym::shared_nodes::ID).unwrap_err().to_string();
+    assert!(many.contains("fixed set of nodes") && many.contains("parallel_env"), "{many}");
 }

@@ -6,17 +6,18 @@
 //!   drop = (STABLE - FIRST) / STABLE, on the same test episodes
 //! ```
 //!
-//! Stable: the mean reward of the last five episodes is within 1 % of that of the five before. The drop is
+//! The nodes stay the same; so does their load, which more functions share. Stable: the mean reward of the last five episodes is within 1 % of that of the five before. The drop is
 //! measured against what the team can have at its new size, since other functions have other rewards.
 
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 use windfall_core::statistics;
 use windfall_gym::Split;
-use windfall_gym::multi::MultiScaling;
+use windfall_gym::shared_nodes::function_load::Workload;
 
+use super::arena::SharedArena;
 use super::faults::FaultSettings;
-use super::online::{LOAD, world_of};
+use super::shared::trial::Trial;
 use super::team::{Team, TeamSettings};
 
 /// One step of growth.
@@ -68,8 +69,11 @@ pub fn grow(
     let stream = Seed::new(seed).stream("simppo-growth");
     let mut team = Team::new(team, first, Seed::new(seed).stream("growth"));
     let mut episode = 0;
-    let world = |count: usize, split| world_of(seed, (0..count as u64).collect(), split, LOAD);
-    let mut env = MultiScaling::new(world(first, Split::Training), stream);
+    let arena = |count: usize, start| {
+        let trial = Trial::new(seed, count, Workload::Azure);
+        SharedArena::new(&trial.settings(Split::Training), false, trial.rule, start)
+    };
+    let mut env = arena(first, stream);
     for _ in 0..settings.episodes {
         team.train(&mut env, stream.member(episode), FaultSettings::NONE);
         episode += 1;
@@ -79,7 +83,7 @@ pub fn grow(
         let before = test(&mut team, seed, settings.tests);
         team.grow(count);
         let after = test(&mut team, seed, settings.tests);
-        let mut env = MultiScaling::new(world(count, Split::Training), stream.member(episode));
+        let mut env = arena(count, stream.member(episode));
         let mut rewards = Vec::new();
         while !is_stable(&rewards) && (rewards.len() as u64) < settings.most {
             let play = team.train(&mut env, stream.member(episode), FaultSettings::NONE);
@@ -105,18 +109,28 @@ pub fn grow(
 
 /// Rewards of all agents on the test episodes, mean over these.
 fn test(team: &mut Team, seed: u64, tests: u64) -> Vec<f64> {
-    let functions = (0..team.count() as u64).collect();
-    let world = world_of(seed, functions, Split::Test, LOAD);
-    let mut rewards = vec![0.0; team.count()];
-    for episode in 0..tests {
-        let start = Seed::new(seed).stream("simppo-growth-test").member(episode);
-        let mut env = MultiScaling::new(world.clone(), start);
-        let play = team.play(&mut env, None, FaultSettings::NONE, |_| {});
-        for (sum, reward) in rewards.iter_mut().zip(play.rewards) {
-            *sum += reward / tests as f64;
+    let trial = Trial::new(seed, team.count(), Workload::Azure);
+    trial.test("simppo", team, Split::Test, tests).into_iter().map(|row| row.reward).collect()
+}
+
+/// Means over seeds, step by step.
+pub fn mean_steps(seeds: &[Vec<GrowthStep>]) -> Vec<GrowthStep> {
+    let count = seeds.iter().map(Vec::len).min().unwrap_or(0);
+    let step = |place: usize| {
+        let of = |pick: &dyn Fn(&GrowthStep) -> f64| {
+            statistics::mean(seeds.iter().map(|steps| pick(&steps[place]))).unwrap_or(0.0)
+        };
+        GrowthStep {
+            functions: seeds[0][place].functions,
+            drop_percent: of(&|step| step.drop_percent),
+            incumbents_drop_percent: of(&|step| step.incumbents_drop_percent),
+            episodes: of(&|step| step.episodes as f64).round() as u64,
+            is_stable: seeds.iter().all(|steps| steps[place].is_stable),
+            first: of(&|step| step.first),
+            stable: of(&|step| step.stable),
         }
-    }
-    rewards
+    };
+    (0..count).map(step).collect()
 }
 
 fn mean(values: &[f64]) -> f64 {

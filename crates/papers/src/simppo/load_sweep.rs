@@ -1,14 +1,13 @@
-//! The same policies on clusters with more or fewer cores: what a ratio depends on.
+//! The same policies where functions are called more or less often: what a ratio depends on.
 //!
-//! Isolated S-RL has a node of its own and knows no load; everyone else shares. Nobody is trained anew: what was
-//! trained for the usual test is tested at the other loads.
+//! Nobody is trained anew: what was trained at the usual load is tested at the others, isolated S-RL too.
 
 use serde::{Deserialize, Serialize};
 
 use super::online::{OnlineRow, Ratios, mean_reward, p99_ratio};
 
 /// The loads.
-pub const LOADS: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.0];
+pub const LOADS: [f64; 5] = [0.5, 0.65, 0.75, 0.81, 0.9];
 
 /// One policy at one load of the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,14 +32,13 @@ pub struct LoadRatios {
     pub ratios: Ratios,
 }
 
-/// Rows of all policies at one load, isolated S-RL's with them.
-fn at(load: f64, isolated: &[OnlineRow], sweep: &[(f64, OnlineRow)]) -> Vec<OnlineRow> {
-    let shared = sweep.iter().filter(|(at, _)| *at == load).map(|(_, row)| row);
-    shared.chain(isolated).cloned().collect()
+/// Rows of all policies at one load.
+fn at(load: f64, sweep: &[(f64, OnlineRow)]) -> Vec<OnlineRow> {
+    sweep.iter().filter(|(at, _)| *at == load).map(|(_, row)| row).cloned().collect()
 }
 
-/// Every policy at every load, isolated S-RL left out.
-pub fn load_rows(isolated: &[OnlineRow], sweep: &[(f64, OnlineRow)]) -> Vec<LoadRow> {
+/// Every policy at every load.
+pub fn load_rows(sweep: &[(f64, OnlineRow)]) -> Vec<LoadRow> {
     let mut names: Vec<&str> = Vec::new();
     for (_, row) in sweep {
         if !names.contains(&row.policy.as_str()) {
@@ -49,7 +47,7 @@ pub fn load_rows(isolated: &[OnlineRow], sweep: &[(f64, OnlineRow)]) -> Vec<Load
     }
     let mut rows = Vec::new();
     for load in LOADS {
-        let all = at(load, isolated, sweep);
+        let all = at(load, sweep);
         rows.extend(names.iter().map(|name| LoadRow {
             load,
             policy: (*name).to_owned(),
@@ -61,7 +59,6 @@ pub fn load_rows(isolated: &[OnlineRow], sweep: &[(f64, OnlineRow)]) -> Vec<Load
 }
 
 /// The published ratios at every load.
-pub fn load_ratios(isolated: &[OnlineRow], sweep: &[(f64, OnlineRow)]) -> Vec<LoadRatios> {
-    let of = |load| LoadRatios { load, ratios: Ratios::of(&at(load, isolated, sweep)) };
-    LOADS.map(of).to_vec()
+pub fn load_ratios(sweep: &[(f64, OnlineRow)]) -> Vec<LoadRatios> {
+    LOADS.map(|load| LoadRatios { load, ratios: Ratios::of(&at(load, sweep)) }).to_vec()
 }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::Seed;
 use windfall_core::statistics;
-use windfall_gym::classic::{Outcome, Scores, drive, driver};
+use windfall_gym::Split;
+use windfall_gym::classic::{Outcome, Scores};
 use windfall_gym::multi::{MultiScaling, MultiSettings};
 use windfall_gym::profile::TWELVE;
-use windfall_gym::{Moves, Split};
 
 use super::faults::FaultSettings;
 use super::team::{Team, TeamSettings};
@@ -32,6 +32,22 @@ pub struct OnlineRow {
     pub utilisation: f64,
     /// Core-seconds held in an episode.
     pub core_seconds_granted: f64,
+    /// GiB-seconds held in an episode; 0 where nobody counts them.
+    #[serde(default)]
+    pub gib_seconds_granted: f64,
+    /// Calls of an episode with an objective, and those of them that missed it; 0 where nobody counts them.
+    #[serde(default)]
+    pub judged_calls: f64,
+    /// See above.
+    #[serde(default)]
+    pub violations: f64,
+}
+
+impl OnlineRow {
+    /// What is held, in core-seconds: a GiB costs a tenth of a core, about what providers charge.
+    pub fn cost(&self) -> f64 {
+        self.core_seconds_granted + 0.1 * self.gib_seconds_granted
+    }
 }
 
 /// A policy's reward as training went on.
@@ -67,28 +83,12 @@ pub struct Exam {
     pub episodes: u64,
 }
 
-impl Exam {
-    /// The test's hours at the usual load.
-    pub fn usual(sizes: Sizes) -> Self {
-        Self { split: Split::Test, load: LOAD, episodes: sizes.tests }
-    }
-
-    /// One episode of the test's hours at another load.
-    pub fn at(load: f64) -> Self {
-        Self { split: Split::Test, load, episodes: 1 }
-    }
-}
-
 /// The world that is trained in, or tested.
 pub fn world_of(seed: u64, functions: Vec<u64>, split: Split, load: f64) -> MultiSettings {
     let settings = MultiSettings::new(0, Seed::new(seed));
     // A function alone has a whole node.
     let nodes = (functions.len() == 1).then_some(1);
     MultiSettings { functions, split, load, nodes, ..settings }
-}
-
-fn numbers(count: usize) -> Vec<u64> {
-    (0..count as u64).collect()
 }
 
 /// Mean load of the cluster in the test, unless a sweep says otherwise.
@@ -165,22 +165,6 @@ pub fn tested(
     rows_of(name, seed, &world, &all)
 }
 
-/// What a classic policy does in an exam.
-pub fn classic(name: &str, seed: u64, functions: usize, exam: Exam) -> Vec<OnlineRow> {
-    let mut world = world_of(seed, numbers(functions), exam.split, exam.load);
-    world.tells_presence = name == "windfall-scaling";
-    let mut all = Vec::new();
-    for episode in 0..exam.episodes {
-        let start = test_episode(seed, episode);
-        let mut env = MultiScaling::new(world.clone(), start);
-        let Some(mut policy) = driver(name, &Moves::paper(), world.reward, start) else {
-            return Vec::new();
-        };
-        all.push(drive(env.world_mut(), &mut *policy, &world.reward, world.ticks));
-    }
-    rows_of(name, seed, &world, &all)
-}
-
 fn rows_of(
     name: &str,
     seed: u64,
@@ -202,6 +186,9 @@ fn rows_of(
             slo_preserved: mean(&|outcome| outcome.preserved),
             utilisation: mean(&|outcome| outcome.utilisation),
             core_seconds_granted: mean(&|outcome| outcome.core_seconds),
+            gib_seconds_granted: 0.0,
+            judged_calls: 0.0,
+            violations: 0.0,
         }
     };
     world.functions.iter().enumerate().map(row).collect()
@@ -258,22 +245,31 @@ pub fn p99_ratio(rows: &[OnlineRow], policy: &str, base: &str) -> f64 {
     statistics::geometric_mean(&ratios).unwrap_or(1.0)
 }
 
+/// A row for tests: an hour of `ocr` in which nothing was lost.
+#[cfg(test)]
+pub(crate) fn blank_row(policy: &str) -> OnlineRow {
+    OnlineRow {
+        policy: policy.to_owned(),
+        function: "ocr".to_owned(),
+        seed: 1,
+        reward: 0.0,
+        p99_ms: 0.0,
+        slo_ms: 1000.0,
+        slo_preserved: 1.0,
+        utilisation: 0.5,
+        core_seconds_granted: 1.0,
+        gib_seconds_granted: 0.0,
+        judged_calls: 0.0,
+        violations: 0.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn row(policy: &str, seed: u64, reward: f64, p99_ms: f64) -> OnlineRow {
-        OnlineRow {
-            policy: policy.to_owned(),
-            function: "ocr".to_owned(),
-            seed,
-            reward,
-            p99_ms,
-            slo_ms: 1000.0,
-            slo_preserved: 1.0,
-            utilisation: 0.5,
-            core_seconds_granted: 1.0,
-        }
+        OnlineRow { seed, reward, p99_ms, ..blank_row(policy) }
     }
 
     #[test]

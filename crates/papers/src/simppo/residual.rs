@@ -1,4 +1,4 @@
-//! A learner on top of the queueing rule: the rule says how many instances, the learner corrects.
+//! A learner on top of a rule: the rule says how many instances, the learner corrects it or sets its targets.
 //!
 //! ```text
 //!   instances = what the rule decides, one more, or one fewer          CPU, memory: one step up, down, or as they are
@@ -8,19 +8,52 @@
 //! so these are the learner's own: of 192 MiB that a user reserves for a peak of 105 the rule always holds all, one step
 //! less is worth 0.15 x (0.82 - 0.55) = 0.04 per tick, 8 per episode.
 
-use windfall_core::Decision;
-use windfall_gym::World;
-use windfall_gym::classic::{goal_of, own_target};
 use windfall_gym::moves::{CPU_STEP, Deployment, MEMORY_STEP, Move, Moves, Range};
+
+use super::arena::Arena;
 
 /// Numbers that show the learner what its rule decides.
 pub(super) const RULE: usize = 2;
 
-/// Writes the rule's number of instances, and how far it is from what stands; nothing into an empty row.
-pub(super) fn write_rule(world: &World, agent: usize, proposed: &Decision, out: &mut [f32]) {
-    let now = world.deployment(agent);
-    let goal = goal_of(&own_target(proposed, agent), now);
-    let most = f64::from(world.settings().range.instances.1);
+/// A target for the rule: how far above or below its decision it is to stay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Arm {
+    instances: i32,
+    /// Of the shares that it would give.
+    shares: f64,
+}
+
+/// The targets to choose from; the first leaves the rule as it is.
+pub(super) const ARMS: [Arm; 9] = [
+    Arm { instances: 0, shares: 1.0 },
+    Arm { instances: 0, shares: 0.75 },
+    Arm { instances: 0, shares: 1.5 },
+    Arm { instances: -1, shares: 1.0 },
+    Arm { instances: -1, shares: 1.5 },
+    Arm { instances: 1, shares: 1.0 },
+    Arm { instances: 1, shares: 0.75 },
+    Arm { instances: 3, shares: 1.0 },
+    Arm { instances: 3, shares: 0.5 },
+];
+
+impl Arm {
+    /// The rule's decision under this target, in whole steps of shares.
+    pub(super) fn applied(self, goal: Deployment, range: Range) -> Deployment {
+        let (least, most) = range.instances;
+        let instances = i64::from(goal.instances) + i64::from(self.instances);
+        let steps = (self.shares * f64::from(goal.cpu) / f64::from(CPU_STEP)).round() as u32;
+        Deployment {
+            instances: instances.clamp(i64::from(least.max(1)), i64::from(most)) as u32,
+            cpu: (steps * CPU_STEP).clamp(range.cpu.0, range.cpu.1),
+            memory: goal.memory,
+        }
+    }
+}
+
+/// Writes the rule's number of instances, and how far it is from what stands.
+pub(super) fn write_rule<A: Arena>(env: &A, agent: usize, goal: Deployment, out: &mut [f32]) {
+    let now = env.deployment(agent);
+    let most = f64::from(env.range().instances.1);
     let off = f64::from(goal.instances) - f64::from(now.instances);
     for (out, value) in out.iter_mut().zip([f64::from(goal.instances) / most, off / most]) {
         *out = value as f32;
@@ -41,9 +74,9 @@ pub(super) fn corrected(step: Move, now: Deployment, goal: Deployment, range: Ra
 }
 
 /// Sizes must stay in their range, memory above what calls were seen with; instances are clamped.
-pub(super) fn write_mask(moves: &Moves, world: &World, agent: usize, allowed: &mut [bool]) {
-    let (deployment, range) = (world.deployment(agent), world.settings().range);
-    let floor = world.memory_floor(agent);
+pub(super) fn write_mask<A: Arena>(moves: &Moves, env: &A, agent: usize, allowed: &mut [bool]) {
+    let (deployment, range) = (env.deployment(agent), env.range());
+    let floor = env.memory_floor(agent);
     for (step, allowed) in moves.list().iter().zip(allowed) {
         let sizes = Move { instances: 0, ..*step };
         *allowed = sizes.apply(deployment, range).is_some() && step.keeps_memory(deployment, floor);
@@ -51,10 +84,10 @@ pub(super) fn write_mask(moves: &Moves, world: &World, agent: usize, allowed: &m
 }
 
 /// A deployment that does not reverse the last change: the rule does not know what that costs.
-pub(super) fn steady(world: &World, agent: usize, deployment: Deployment) -> Deployment {
-    let now = world.deployment(agent);
+pub(super) fn steady<A: Arena>(env: &A, agent: usize, deployment: Deployment) -> Deployment {
+    let now = env.deployment(agent);
     let goes = deployment.instances.cmp(&now.instances) as i32;
-    if goes * world.turned(agent) < 0 {
+    if goes * env.turned(agent) < 0 {
         Deployment { instances: now.instances, ..deployment }
     } else {
         deployment
@@ -74,6 +107,8 @@ mod tests {
         let less = Move { memory: -1, ..Move::default() };
         assert_eq!(corrected(less, now, goal, range), Deployment { memory: 128, ..goal });
         let more = Move { instances: 1, ..Move::default() };
+        assert_eq!(ARMS[0].applied(goal, range), goal);
+        assert_eq!(ARMS[2].applied(goal, range).cpu, 1536);
         let top = Deployment { instances: 10, ..now };
         assert_eq!(corrected(more, now, top, range).instances, 10);
     }

@@ -5,22 +5,22 @@
 //! | S-RL | itself | itself | the published moves |
 //! | MAPPO | itself | itself and everybody's rows | the published moves |
 //! | SIMPPO | itself and the virtual agent | the same | the published moves |
-//! | residual | itself, the virtual agent and the queueing rule's decision | the same | the published moves, on top of the rule's decision (`residual`) |
+//! | residual | itself, the virtual agent and the rule's decision | the same | the published moves, on top of the rule's decision (`residual`) |
+//! | targets | the same and its own past | the same | how far the rule is to stay above what it decides (`residual`) |
 
 use serde::Serialize;
+use windfall_core::Seed;
 use windfall_core::statistics::mean;
-use windfall_core::{Decision, Seed};
-use windfall_gym::classic::{Driver, Staffed, Steady, goal_of, own_target, target_of};
 use windfall_gym::moves::{Deployment, Moves};
-use windfall_gym::multi::MultiScaling;
 use windfall_rl::algorithms::ppo::{PpoAgent, PpoSettings, Segment};
 use windfall_rl::random::Draw;
 use windfall_rl::schedule::Schedule;
 
+use super::arena::{Arena, HISTORY};
 use super::auxiliary::{Auxiliary, Field, OWN, Report};
 use super::context::{CONTEXT, write_context};
 use super::faults::{Decider, FaultSettings, Faults};
-use super::residual::{self, RULE};
+use super::residual::{self, ARMS, RULE};
 
 /// How agents learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,20 +32,29 @@ pub enum Method {
     Mappo,
     /// The rest of the world as one virtual agent.
     Simppo(Auxiliary),
-    /// SIMPPO on top of the queueing rule.
+    /// SIMPPO on top of a rule.
     Residual(Auxiliary),
+    /// A learner that sets a rule's targets.
+    Targets(Auxiliary),
 }
 
 impl Method {
     fn auxiliary(self) -> Auxiliary {
         match self {
             Self::Single | Self::Mappo => Auxiliary::None,
-            Self::Simppo(auxiliary) | Self::Residual(auxiliary) => auxiliary,
+            Self::Simppo(auxiliary) | Self::Residual(auxiliary) | Self::Targets(auxiliary) => {
+                auxiliary
+            }
         }
     }
 
-    fn is_residual(self) -> bool {
-        matches!(self, Self::Residual(_))
+    /// Whether it acts on a rule's decision.
+    fn has_rule(self) -> bool {
+        matches!(self, Self::Residual(_) | Self::Targets(_))
+    }
+
+    fn is_targets(self) -> bool {
+        matches!(self, Self::Targets(_))
     }
 }
 
@@ -105,6 +114,12 @@ impl TeamSettings {
     pub fn shared(mut self) -> Self {
         self.is_shared = true;
         self.ppo.minibatch = 400;
+        self
+    }
+
+    /// The same without silent agents, for worlds in which none falls silent.
+    pub fn heard(mut self) -> Self {
+        self.unheard = 0.0;
         self
     }
 }
@@ -167,7 +182,7 @@ impl Team {
         let (inputs, critic) = (self.inputs(), self.critic_inputs());
         let seed = self.seed.stream("agents").member(index as u64);
         let settings = self.settings.ppo.clone();
-        let mut agent = PpoAgent::new(settings, inputs, critic, self.moves.count(), seed);
+        let mut agent = PpoAgent::new(settings, inputs, critic, self.actions(), seed);
         // To begin with, most ticks change nothing: a walk at random over all knobs ends in places from which
         // little is learned. A residual begins as its rule, more often than not without a correction.
         agent.prefer(0, self.settings.hold_bias);
@@ -176,8 +191,18 @@ impl Team {
     }
 
     fn inputs(&self) -> usize {
-        let rule = if self.settings.method.is_residual() { RULE } else { 0 };
-        OWN + self.settings.method.auxiliary().width() + rule + self.context()
+        OWN + self.settings.method.auxiliary().width() + self.about_rule() + self.context()
+    }
+
+    /// Numbers that show the rule's decision, and the past.
+    fn about_rule(&self) -> usize {
+        let method = self.settings.method;
+        let past = if method.is_targets() { HISTORY } else { 0 };
+        if method.has_rule() { RULE + past } else { 0 }
+    }
+
+    fn actions(&self) -> usize {
+        if self.settings.method.is_targets() { ARMS.len() } else { self.moves.count() }
     }
 
     /// Numbers that say whose function it is, where one network decides for all.
@@ -188,7 +213,7 @@ impl Team {
     fn critic_inputs(&self) -> usize {
         match self.settings.method {
             Method::Mappo => OWN * (self.count + 1) + self.context(),
-            Method::Single | Method::Simppo(_) | Method::Residual(_) => self.inputs(),
+            _ => self.inputs(),
         }
     }
 
@@ -228,24 +253,24 @@ impl Team {
 
     /// Plays the rest of an episode. With `draws` agents try things and what happened is kept for
     /// [`Team::learn`]; without, each does what it thinks best.
-    pub fn play(
+    pub fn play<A: Arena>(
         &mut self,
-        env: &mut MultiScaling,
+        env: &mut A,
         draws: Option<Seed>,
         faults: FaultSettings,
-        mut after_tick: impl FnMut(&MultiScaling),
+        mut after_tick: impl FnMut(&A),
     ) -> Play {
-        let (count, episode_ticks) = (env.agents(), env.settings().ticks);
+        let (count, episode_ticks) = (env.agents(), env.episode_ticks());
         let mut faults = Faults::new(faults, count, episode_ticks, draws.unwrap_or(Seed::new(0)));
         let mut draw = draws.map(|seed| Draw::new(seed.stream("actions")));
         let mut hearing = draws.map(|seed| Draw::new(seed.stream("unheard")));
         let mut reports = vec![Report::default(); count];
         let (mut field, mut tick) = (Field::default(), Tick::default());
-        let mut rule: Box<dyn Driver> = Box::new(Steady::new(Box::new(Staffed::new())));
+        let mut rule = env.new_rule();
         let mut play = Play { rewards: vec![0.0; count], ..Play::default() };
         play.segments = vec![vec![Segment::default()]; count];
         while !env.is_over() {
-            tick.number = env.world().ticks();
+            tick.number = env.ticks();
             tick.deciders.clear();
             tick.deciders.extend((0..count).map(|agent| faults.decider(agent, tick.number)));
             self.report(env, &tick.deciders, &faults, &mut reports);
@@ -254,18 +279,17 @@ impl Team {
                 reports.iter_mut().for_each(|reports| reports.is_live &= is_heard());
             }
             field.gather(&reports, count);
-            let proposed = rule.decide(env.world());
+            let proposed = env.propose(&mut rule);
             self.look(env, (&reports, &field), &proposed, &mut tick);
             self.choose(&mut tick, draw.as_mut());
-            let before: Vec<Deployment> =
-                (0..count).map(|agent| env.world().deployment(agent)).collect();
+            let before: Vec<Deployment> = (0..count).map(|agent| env.deployment(agent)).collect();
             let done = self.carry_out(env, &tick, &proposed, &mut play);
             for agent in 0..count {
-                let (from, to) = (before[agent], env.world().deployment(agent));
+                let (from, to) = (before[agent], env.deployment(agent));
                 reports[agent].horizontal = to.instances as f32 - from.instances as f32;
                 reports[agent].vertical = (to.cpu as f32 - from.cpu as f32) / 128.0
                     + (to.memory as f32 - from.memory as f32) / 64.0;
-                let reward = env_reward(env, agent);
+                let reward = env.reward(agent);
                 play.rewards[agent] += reward;
                 if draw.is_some() && tick.deciders[agent] == Decider::Agent {
                     self.keep(agent, (&tick, done[agent], reward), &mut faults, &mut play);
@@ -275,27 +299,26 @@ impl Team {
         }
         play.longest_gap = faults.longest_gap();
         if draws.is_some() {
-            let proposed = rule.decide(env.world());
+            let proposed = env.propose(&mut rule);
             self.close(env, &reports, &proposed, &mut play);
         }
         play
     }
 
     /// Every agent that can reports its row; a silent one's last row counts while its lease lasts.
-    fn report(
+    fn report<A: Arena>(
         &self,
-        env: &MultiScaling,
+        env: &A,
         deciders: &[Decider],
         faults: &Faults,
         reports: &mut [Report],
     ) {
-        let world = env.world();
-        let capacity = f64::from(world.settings().nodes) * world.settings().node.cpu.cores();
+        let capacity = env.cores();
         for (agent, reports) in reports.iter_mut().enumerate() {
-            reports.is_live = world.is_active(agent) && faults.has_lease(agent);
+            reports.is_live = env.is_active(agent) && faults.has_lease(agent);
             if deciders[agent] == Decider::Agent {
                 env.write_row(agent, &mut reports.row);
-                let deployment = world.deployment(agent);
+                let deployment = env.deployment(agent);
                 reports.held =
                     (f64::from(deployment.instances * deployment.cpu) * 1e-3 / capacity) as f32;
             }
@@ -303,14 +326,14 @@ impl Team {
     }
 
     /// Rows and masks of all agents.
-    fn look(
+    fn look<A: Arena>(
         &self,
-        env: &MultiScaling,
+        env: &A,
         (reports, field): (&[Report], &Field),
-        proposed: &Decision,
+        proposed: &[Deployment],
         tick: &mut Tick,
     ) {
-        let (inputs, critic, actions) = (self.inputs(), self.critic_inputs(), self.moves.count());
+        let (inputs, critic, actions) = (self.inputs(), self.critic_inputs(), self.actions());
         let count = env.agents();
         tick.rows.resize(count * inputs, 0.0);
         tick.critic_rows.resize(count * critic, 0.0);
@@ -320,15 +343,19 @@ impl Team {
         } else {
             Vec::new()
         };
-        for agent in 0..count {
+        for (agent, &goal) in proposed.iter().enumerate().take(count) {
             let row = &mut tick.rows[agent * inputs..(agent + 1) * inputs];
             env.write_row(agent, &mut row[..OWN]);
             let about_others = OWN + self.settings.method.auxiliary().width();
             field.write(self.settings.method.auxiliary(), agent, &mut row[OWN..about_others]);
             let whose = inputs - self.context();
-            residual::write_rule(env.world(), agent, proposed, &mut row[about_others..whose]);
+            if about_others < whose {
+                let past = about_others + RULE;
+                residual::write_rule(env, agent, goal, &mut row[about_others..past]);
+                env.write_history(agent, &mut row[past..whose]);
+            }
             if whose < inputs {
-                write_context(&env.world().setup(agent).profile, &mut row[whose..]);
+                write_context(&env.profile(agent), &mut row[whose..]);
             }
             let central = &mut tick.critic_rows[agent * critic..(agent + 1) * critic];
             if everybody.is_empty() {
@@ -338,16 +365,16 @@ impl Team {
                 central.copy_from_slice(&parts);
             }
             let allowed = &mut tick.allowed[agent * actions..(agent + 1) * actions];
-            if self.settings.method.is_residual() {
-                residual::write_mask(&self.moves, env.world(), agent, allowed);
-            } else {
-                env.write_mask(agent, allowed);
+            match self.settings.method {
+                Method::Targets(_) => allowed.fill(true),
+                Method::Residual(_) => residual::write_mask(&self.moves, env, agent, allowed),
+                _ => env.write_mask(agent, allowed),
             }
         }
     }
 
     fn choose(&mut self, tick: &mut Tick, mut draw: Option<&mut Draw>) {
-        let (inputs, actions) = (self.inputs(), self.moves.count());
+        let (inputs, actions) = (self.inputs(), self.actions());
         tick.chosen.clear();
         tick.logs.clear();
         for agent in 0..tick.deciders.len() {
@@ -366,45 +393,46 @@ impl Team {
 
     /// Carries out what was chosen; where nobody could choose for too long, what the rule decides. Returns
     /// the moves that were done.
-    fn carry_out(
+    fn carry_out<A: Arena>(
         &mut self,
-        env: &mut MultiScaling,
+        env: &mut A,
         tick: &Tick,
-        proposed: &Decision,
+        proposed: &[Deployment],
         play: &mut Play,
     ) -> Vec<usize> {
-        let range = env.world().settings().range;
-        let mut decision = Decision::default();
-        let mut illegal = 0;
+        let range = env.range();
+        let mut wanted = Vec::with_capacity(env.agents());
         let mut allowed = vec![false; self.moves.count()];
         let before: Vec<Deployment> =
-            (0..env.agents()).map(|agent| env.world().deployment(agent)).collect();
+            (0..env.agents()).map(|agent| env.deployment(agent)).collect();
         for (agent, &now) in before.iter().enumerate() {
-            let goal = goal_of(&own_target(proposed, agent), now);
-            let deployment = match (tick.deciders[agent], tick.chosen[agent]) {
+            let goal = proposed.get(agent).copied().unwrap_or(now);
+            let method = self.settings.method;
+            wanted.push(match (tick.deciders[agent], tick.chosen[agent]) {
                 (Decider::Nobody, _) | (Decider::Agent, None) => now,
                 (Decider::Fallback, _) => Deployment { instances: goal.instances, ..now },
-                (Decider::Agent, Some(action)) if self.settings.method.is_residual() => {
-                    let deployment =
-                        residual::corrected(self.moves.list()[action], now, goal, range);
-                    residual::steady(env.world(), agent, deployment)
+                (Decider::Agent, Some(action)) if method.has_rule() => {
+                    let deployment = if method.is_targets() {
+                        ARMS[action].applied(goal, range)
+                    } else {
+                        residual::corrected(self.moves.list()[action], now, goal, range)
+                    };
+                    residual::steady(env, agent, deployment)
                 }
                 (Decider::Agent, Some(action)) => {
                     env.write_mask(agent, &mut allowed);
-                    illegal += u64::from(!allowed[action]);
+                    play.illegal += u64::from(!allowed[action]);
                     self.moves.list()[action].apply(now, range).unwrap_or(now)
                 }
-            };
-            decision.targets.push(target_of(agent, deployment));
+            });
         }
-        env.step_freely(&decision);
-        play.illegal += illegal;
+        env.act(&wanted);
         let done = |(agent, &from): (usize, &Deployment)| {
             let chosen = tick.chosen[agent].unwrap_or(0);
-            if self.settings.method.is_residual() {
+            if self.settings.method.has_rule() {
                 chosen
             } else {
-                self.moves.between(from, env.world().deployment(agent), range)
+                self.moves.between(from, env.deployment(agent), range)
             }
         };
         before.iter().enumerate().map(done).collect()
@@ -418,7 +446,7 @@ impl Team {
         faults: &mut Faults,
         play: &mut Play,
     ) {
-        let (inputs, critic, actions) = (self.inputs(), self.critic_inputs(), self.moves.count());
+        let (inputs, critic, actions) = (self.inputs(), self.critic_inputs(), self.actions());
         if !faults.arrives() {
             return;
         }
@@ -450,7 +478,13 @@ impl Team {
     }
 
     /// The state after the last step, from which the value of what follows is read.
-    fn close(&self, env: &MultiScaling, reports: &[Report], proposed: &Decision, play: &mut Play) {
+    fn close<A: Arena>(
+        &self,
+        env: &A,
+        reports: &[Report],
+        proposed: &[Deployment],
+        play: &mut Play,
+    ) {
         let (mut field, mut tick) = (Field::default(), Tick::default());
         field.gather(reports, reports.len());
         self.look(env, (reports, &field), proposed, &mut tick);
@@ -476,7 +510,7 @@ impl Team {
 
     /// Everything a training of `ticks` takes beside the world itself, which stands still: rows, choices,
     /// transitions, one update. For benchmarks.
-    pub fn rehearse(&mut self, env: &MultiScaling, ticks: usize) {
+    pub fn rehearse<A: Arena>(&mut self, env: &A, ticks: usize) {
         let count = env.agents();
         let mut faults = Faults::new(FaultSettings::NONE, count, ticks as u64, Seed::new(0));
         let mut draw = Draw::new(self.seed.stream("rehearsal"));
@@ -485,23 +519,24 @@ impl Team {
         let mut play = Play { rewards: vec![0.0; count], ..Play::default() };
         play.segments = vec![vec![Segment::default()]; count];
         tick.deciders = vec![Decider::Agent; count];
+        let proposed: Vec<Deployment> = (0..count).map(|agent| env.deployment(agent)).collect();
         for number in 0..ticks as u64 {
             tick.number = number;
             self.report(env, &tick.deciders, &faults, &mut reports);
             field.gather(&reports, count);
-            self.look(env, (&reports, &field), &Decision::default(), &mut tick);
+            self.look(env, (&reports, &field), &proposed, &mut tick);
             self.choose(&mut tick, Some(&mut draw));
             for agent in 0..count {
                 let done = tick.chosen[agent].unwrap_or(0);
                 self.keep(agent, (&tick, done, draw.unit()), &mut faults, &mut play);
             }
         }
-        self.close(env, &reports, &Decision::default(), &mut play);
+        self.close(env, &reports, &proposed, &mut play);
         self.learn(&play);
     }
 
     /// Plays one episode and learns from it; the mean over agents of their sums of rewards.
-    pub fn train(&mut self, env: &mut MultiScaling, seed: Seed, faults: FaultSettings) -> Play {
+    pub fn train<A: Arena>(&mut self, env: &mut A, seed: Seed, faults: FaultSettings) -> Play {
         env.reset(seed);
         let play = self.play(env, Some(seed), faults, |_| {});
         self.learn(&play);
@@ -509,18 +544,10 @@ impl Team {
     }
 }
 
-fn env_reward(env: &MultiScaling, agent: usize) -> f64 {
-    if env.world().is_active(agent) {
-        env.settings().reward.pay(&env.world().earned(agent)).total()
-    } else {
-        0.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windfall_gym::multi::MultiSettings;
+    use windfall_gym::multi::{MultiScaling, MultiSettings};
     use windfall_rl::normalise::Moments;
 
     #[test]

@@ -76,6 +76,7 @@ class MultiEnvironment:
         load: float = 0.6,
         ticks: int = 200,
         world_seed: int = 0,
+        version: int = 0,
     ) -> MultiEnvironment: ...
     @property
     def features(self) -> list[str]: ...

@@ -24,7 +24,9 @@ else:
                 return cls
 
 
-NAME = "windfall/MultiScaling-v0"
+NAMES = ("windfall/MultiScaling-v0", "windfall/MultiScaling-v1")
+# Mean load of the cores: v1's is the one at which its oracle meets the objectives.
+LOADS = (0.6, 0.81)
 
 
 class MultiScaling(ParallelEnv[str, NDArray[np.float32], int]):  # type: ignore[misc,unused-ignore]
@@ -32,24 +34,30 @@ class MultiScaling(ParallelEnv[str, NDArray[np.float32], int]):  # type: ignore[
 
     Every agent sees seven numbers of its own function, makes one move per tick of five seconds and is paid for its own
     function. ``infos[agent]["action_mask"]`` says which moves it may make; another one leaves its function as it is and
-    sets ``infos[agent]["illegal"]``.
+    sets ``infos[agent]["illegal"]``. Version 0 has as many nodes as the functions need and CPU as a cap; version 1 has a
+    fixed set of nodes that functions join, CPU as a weight, and masks from the agent's own ranges only.
     """
 
-    metadata: dict[str, Any] = {"name": NAME, "render_modes": [], "is_parallelizable": True}
+    metadata: dict[str, Any] = {"name": NAMES[0], "render_modes": [], "is_parallelizable": True}
 
     def __init__(
         self,
         functions: int = 5,
         split: str = "training",
-        load: float = 0.6,
+        load: float | None = None,
         ticks: int = 200,
         world_seed: int = 0,
         render_mode: str | None = None,
+        version: int = 0,
     ) -> None:
         if render_mode is not None:
             raise ValueError(f"render_mode is {render_mode!r}, allowed is None: nothing is drawn")
         self.render_mode = None
-        self._native = _native.MultiEnvironment(functions, split, load, ticks, world_seed)
+        if version not in (0, 1):
+            raise ValueError(f"version is {version!r}, allowed is 0 or 1")
+        self.metadata = {**type(self).metadata, "name": NAMES[version]}
+        load = LOADS[version] if load is None else load
+        self._native = _native.MultiEnvironment(functions, split, load, ticks, world_seed, version)
         self.features, self.actions = self._native.features, self._native.actions
         self.possible_agents = [f"function_{place}" for place in range(functions)]
         self.agents: list[str] = []
@@ -146,5 +154,5 @@ class MultiScaling(ParallelEnv[str, NDArray[np.float32], int]):  # type: ignore[
 
 
 def parallel_env(**settings: Any) -> MultiScaling:
-    """``windfall/MultiScaling-v0``, as PettingZoo calls the function that makes a parallel environment."""
+    """``windfall/MultiScaling-v0``, or v1 with ``version=1``, as PettingZoo calls the function that makes a parallel environment."""
     return MultiScaling(**settings)

@@ -4,9 +4,10 @@ mod page;
 
 use serde::Serialize;
 use windfall_core::Seed;
-use windfall_gym::Split;
-use windfall_gym::multi::MultiScaling;
-use windfall_papers::simppo::online::{LOAD, world_of};
+use windfall_gym::SharedSettings;
+use windfall_gym::moves::Deployment;
+use windfall_gym::shared_nodes::rules::RuleSettings;
+use windfall_papers::simppo::arena::{Arena, SharedArena};
 use windfall_papers::simppo::{
     Auxiliary, Method, ReproduceSettings, Results, Team, TeamSettings, reproduce as play,
 };
@@ -52,20 +53,21 @@ pub fn reproduce(
     Reproduced::new(page, page::text(&numbers.results), &numbers)
 }
 
-/// The learner's own time and the simulator's, tick by tick of one episode with `agents`.
+/// The learner's own time and the world's, tick by tick of one episode with `agents`.
 fn cost(agents: usize, stopwatch: Stopwatch<'_>) -> Cost {
-    let world = world_of(1, (0..agents as u64).collect(), Split::Training, LOAD);
+    let world = SharedSettings::new(agents, Seed::new(1));
+    let rule = RuleSettings::usual("queueing").expect("it is named");
     let method = Method::Simppo(Auxiliary::MeanField);
     let mut team = Team::new(TeamSettings::new(method, 10), agents, Seed::new(1));
-    let mut env = MultiScaling::new(world.clone(), Seed::new(2));
+    let mut arena = SharedArena::new(&world, false, rule, Seed::new(2));
     let ticks = world.ticks as usize;
     let start = stopwatch();
-    team.rehearse(&env, ticks);
+    team.rehearse(&arena, ticks);
     let learner = stopwatch() - start;
     let start = stopwatch();
-    let nobody = vec![None; agents];
-    while !env.is_over() {
-        env.step(&nobody);
+    let held: Vec<Deployment> = (0..agents).map(|agent| arena.deployment(agent)).collect();
+    while !arena.is_over() {
+        arena.act(&held);
     }
     let simulator = stopwatch() - start;
     Cost {
@@ -92,6 +94,9 @@ mod tests {
             slo_preserved: 0.9,
             utilisation: 0.4,
             core_seconds_granted: 100.0,
+            gib_seconds_granted: 0.0,
+            judged_calls: 100.0,
+            violations: 3.0,
         }
     }
 
@@ -108,7 +113,7 @@ mod tests {
         let first = text.lines().next().unwrap_or_default();
         assert!(first.contains("is beaten by queueing (155.0)"), "{first}");
         assert!(first.contains("A lower p99 than its 2.00 objectives: fixed (0.90)"), "{first}");
-        assert!(text.contains("simppo             150.0     - "), "{text}");
+        assert!(text.contains("simppo                           150.0     - "), "{text}");
         let mut settings = ReproduceSettings::quick();
         settings.seeds = vec![1];
         let cost = Cost {
@@ -125,7 +130,7 @@ mod tests {
             folder: "runs".as_ref(),
         };
         let html = page::page(&request, &results, cost, &settings).html();
-        assert!(html.contains("12 functions, 1 seed, 60 episodes of training"));
+        assert!(html.contains("12 functions, 1 seed, 12 episodes of training"));
         assert!(!html.contains("sd 0.0"));
     }
 }

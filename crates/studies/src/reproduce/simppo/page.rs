@@ -2,7 +2,6 @@
 
 use serde_json::json;
 use windfall_core::statistics::{self, population_deviation};
-use windfall_papers::simppo::load_sweep::LoadRow;
 use windfall_papers::simppo::online::OnlineRow;
 use windfall_papers::simppo::{ReproduceSettings, Results};
 use windfall_telemetry::Document;
@@ -10,26 +9,48 @@ use windfall_telemetry::document::{Axis, Block, Cell, Chart, Point, Section, Ser
 
 use super::{Cost, Request};
 
+mod contest;
+mod learners;
 mod story;
+mod sweeps;
 mod terminal;
 
 use story::story;
 pub(super) use terminal::text;
 
 /// The order of tables.
-const POLICIES: [&str; 12] = [
+const POLICIES: [&str; 19] = [
     "isolated",
-    "s-rl",
-    "mappo",
     "simppo",
-    "residual",
+    "mappo",
+    "s-rl",
     "ensure",
+    "ensure, calibrated",
     "hpa",
+    "hpa, calibrated",
     "queueing",
+    "queueing, calibrated",
     "windfall-scaling",
+    "windfall-scaling, calibrated",
+    "autothrottle",
+    "autothrottle, calibrated",
+    "autothrottle-tower",
+    "autothrottle-tower, calibrated",
     "fixed",
     "oracle",
     "random",
+];
+
+/// Those of the table by function.
+const BY_FUNCTION: [&str; 8] = [
+    "isolated",
+    "simppo",
+    "mappo",
+    "s-rl",
+    "ensure",
+    "hpa, calibrated",
+    "queueing, calibrated",
+    "oracle",
 ];
 
 /// One policy over all functions and seeds.
@@ -41,7 +62,8 @@ struct Summary {
     p99_to_slo: f64,
     preserved: f64,
     utilisation: f64,
-    core_seconds: f64,
+    late_percent: f64,
+    cost: f64,
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -68,7 +90,9 @@ fn summaries(results: &Results) -> Vec<Summary> {
             p99_to_slo: mean(rows.iter().map(ratio)).exp(),
             preserved: mean(rows.iter().map(|row| row.slo_preserved)),
             utilisation: mean(rows.iter().map(|row| row.utilisation)),
-            core_seconds: mean(rows.iter().map(|row| row.core_seconds_granted)),
+            late_percent: 100.0 * rows.iter().map(|row| row.violations).sum::<f64>()
+                / rows.iter().map(|row| row.judged_calls).sum::<f64>().max(1.0),
+            cost: mean(rows.iter().map(|row| row.cost())),
         }
     };
     let was_run = |policy: &&str| results.online.iter().any(|row| row.policy == *policy);
@@ -99,7 +123,8 @@ pub(super) fn page(
                 "training episodes": settings.sizes.episodes,
                 "test episodes": settings.sizes.tests,
                 "ticks per episode": 200,
-                "mean load of the cores": 0.6,
+                "mean load of the cores": results.gate.load,
+                "world": windfall_gym::shared_nodes::ID,
             }),
         ),
         subtitle: format!(
@@ -110,12 +135,16 @@ pub(super) fn page(
         ),
         story: story(results),
         sections: vec![
+            contest::gate(results),
+            contest::margins(results),
             online(results),
-            ratios(results),
-            training(results),
+            learners::ratios(results),
+            learners::training(results),
+            learners::auxiliary(results),
             per_function(results),
-            sweep(results),
-            growth(results),
+            contest::rules(results),
+            sweeps::loads(results),
+            sweeps::growth(results),
             chain(results),
             faults(results, cost),
         ],
@@ -129,8 +158,9 @@ fn online(results: &Results) -> Section {
         "reward",
         "p99 / objective",
         "SLO preserved",
+        "calls too late",
         "CPU utilisation",
-        "core-seconds held",
+        "cost",
     ]);
     let all = summaries(results);
     let learned = |name: &str| !["oracle", "isolated"].contains(&name);
@@ -147,103 +177,21 @@ fn online(results: &Results) -> Section {
             },
             format!("{:.2}", one.p99_to_slo).into(),
             format!("{:.3}", one.preserved).into(),
+            format!("{:.1} %", one.late_percent).into(),
             format!("{:.3}", one.utilisation).into(),
-            format!("{:.0}", one.core_seconds).into(),
+            format!("{:.0}", one.cost).into(),
         ]);
     }
     Section::new(
         "Online performance",
         "Every policy on hours nobody trained on, means over functions and seeds; p99 over the objective is a \
-         geometric mean. Isolated runs each function alone; the oracle knows the load to come.",
+         geometric mean. Isolated has the nodes to itself; the oracle knows the load to come. Learners are as \
+         published: one network each, the published PPO. Cost is in core-seconds per function, a GiB as a tenth of a core.",
     )
     .with(Block::Table(table))
 }
 
-fn ratios(results: &Results) -> Section {
-    let ratios = &results.ratios;
-    let mut table = Table::new(["ratio", "here", "published"]);
-    let mut push = |name: &str, value: String, published: &str, is_met: bool| {
-        let cell = Cell { worse: !is_met, ..Cell::from(value) };
-        table.rows.push(vec![name.into(), cell, published.into()]);
-    };
-    let reward = ratios.simppo_to_isolated_reward;
-    push(
-        "SIMPPO's reward to isolated S-RL's",
-        format!("{reward:.3}"),
-        "above 0.908",
-        reward >= 0.908,
-    );
-    let p99 = ratios.simppo_to_isolated_p99;
-    push("SIMPPO's p99 to isolated S-RL's", format!("{p99:.3}"), "below 1.092", p99 <= 1.092);
-    let together = ratios.together_to_simppo_p99;
-    push(
-        "S-RL's p99 among others to SIMPPO's",
-        format!("{together:.2}"),
-        "2 to 4.4",
-        together >= 2.0,
-    );
-    let ensure = ratios.ensure_to_simppo_degradation;
-    push("ENSURE's degradation to SIMPPO's", times(ensure), "21.4", ensure >= 10.0);
-    Section::new(
-        "The published ratios",
-        "A number in red does not reach the published one; the sweep over load below shows what it depends on.",
-    )
-    .with(Block::Table(table))
-}
-
-/// Means over seeds, over a window of episodes.
-fn training(results: &Results) -> Section {
-    let mut series = Vec::new();
-    for policy in ["simppo", "s-rl", "mappo", "residual", "isolated"] {
-        let curves: Vec<&[f64]> = results
-            .curves
-            .iter()
-            .filter(|curve| curve.policy == policy)
-            .map(|curve| curve.rewards.as_slice())
-            .collect();
-        let Some(length) = curves.iter().map(|curve| curve.len()).min() else { continue };
-        let window = (length / 20).max(1);
-        let points = (window..=length).step_by(window).map(|end| {
-            let of: Vec<f64> =
-                curves.iter().map(|curve| mean(curve[end - window..end].iter().copied())).collect();
-            let (low, high) = of.iter().fold((f64::MAX, f64::MIN), |(low, high), value| {
-                (low.min(*value), high.max(*value))
-            });
-            Point::new(end as f64, mean(of.iter().copied())).with_spread(low, high)
-        });
-        let name = if policy == "s-rl" { "s-rl (no auxiliary state)" } else { policy };
-        series.push(Series { points: points.collect(), ..Series::line(name, []) });
-    }
-    let chart = Chart {
-        title: "Reward of an episode while training".to_owned(),
-        x: Axis::linear("episodes"),
-        y: Axis::linear("sum of rewards, mean over agents"),
-        series,
-    };
-    let mut table = Table::new([
-        "variant",
-        "reward on test hours",
-        "p99 to isolated",
-        "reward of the first fifth",
-    ]);
-    for row in &results.variants {
-        table.rows.push(vec![
-            row.variant.clone().into(),
-            format!("{:.1}", row.reward).into(),
-            format!("{:.3}", row.p99_to_isolated).into(),
-            format!("{:.1}", row.early_reward).into(),
-        ]);
-    }
-    Section::new(
-        "Training",
-        "SIMPPO against its ablation without auxiliary state, which is S-RL among others; the band is from the \
-         lowest to the highest seed. The table compares auxiliary states and one network for all on the same seeds.",
-    )
-    .with(Block::Charts(vec![chart]))
-    .with(Block::Table(table))
-}
-
-/// Means over seeds of one number by function and policy; everyone but the random one.
+/// Means over seeds of one number by function and policy.
 fn by_function(
     results: &Results,
     of: &dyn Fn(&OnlineRow) -> f64,
@@ -259,15 +207,13 @@ fn by_function(
         let own = rows.filter(|row| row.policy == policy && row.function == name);
         (policy, mean(own.map(of)))
     };
-    let shown = &POLICIES[..11];
-    let numbers = |name: &&str| shown.iter().map(|policy| number(name, policy)).collect();
+    let numbers = |name: &&str| BY_FUNCTION.iter().map(|policy| number(name, policy)).collect();
     names.iter().map(|name| ((*name).to_owned(), numbers(name))).collect()
 }
 
 fn per_function(results: &Results) -> Section {
     let table = |of: &dyn Fn(&OnlineRow) -> f64, digits: usize| {
-        let shown = POLICIES[..11].iter().copied();
-        let mut table = Table::new(["function"].into_iter().chain(shown));
+        let mut table = Table::new(["function"].into_iter().chain(BY_FUNCTION));
         for (name, numbers) in by_function(results, of) {
             let mut row: Vec<Cell> = vec![name.into()];
             row.extend(numbers.iter().map(|(_, value)| Cell::from(format!("{value:.digits$}"))));
@@ -275,129 +221,29 @@ fn per_function(results: &Results) -> Section {
         }
         Block::Table(table)
     };
+    let numbers = by_function(results, &|row| row.reward);
+    let points = |place: usize| {
+        let rewards = numbers.iter().map(|(_, values)| values[place].1);
+        let point = |(number, reward)| Point::new(number as f64 + 1.0, reward);
+        rewards.enumerate().map(point).collect()
+    };
+    let shown = [0, 1, 3, 4, 6];
+    let series =
+        shown.map(|place| Series { points: points(place), ..Series::line(BY_FUNCTION[place], []) });
+    let chart = Chart {
+        title: "Reward of an episode by function".to_owned(),
+        x: Axis::linear("function, in the order of the table"),
+        y: Axis::linear("sum of rewards"),
+        series: series.to_vec(),
+    };
     Section::new("Function by function", "First p99 over the objective, then reward of an episode.")
+        .with(Block::Charts(vec![chart]))
         .with(table(&p99_to_objective, 2))
         .with(table(&|row| row.reward, 1))
 }
 
 fn p99_to_objective(row: &OnlineRow) -> f64 {
     row.p99_ms / row.slo_ms
-}
-
-/// The published ratios at every load, and who earns what.
-fn ratios_by_load(results: &Results) -> Table {
-    let mut table = Table::new([
-        "load",
-        "reward to isolated",
-        "p99 to isolated",
-        "oracle's p99 to isolated",
-        "S-RL's p99 to SIMPPO's",
-        "ENSURE's degradation to SIMPPO's",
-        "queueing's reward",
-        "HPA's reward",
-        "SIMPPO's reward",
-    ]);
-    for at in &results.load_ratios {
-        let row = |policy: &str| {
-            results.load_sweep.iter().find(|row| row.load == at.load && row.policy == policy)
-        };
-        let reward = |policy: &str| row(policy).map_or(0.0, |row| row.reward);
-        let judged = |value: f64, digits: usize, is_met: bool| Cell {
-            worse: !is_met,
-            ..Cell::from(format!("{value:.digits$}"))
-        };
-        let ratios = &at.ratios;
-        let (p99, ensure) = (ratios.simppo_to_isolated_p99, ratios.ensure_to_simppo_degradation);
-        let kept = ratios.simppo_to_isolated_reward;
-        let together = ratios.together_to_simppo_p99;
-        table.rows.push(vec![
-            format!("{:.1}", at.load).into(),
-            judged(kept, 3, kept >= 0.908),
-            judged(p99, 3, p99 <= 1.092),
-            format!("{:.3}", row("oracle").map_or(0.0, |row| row.p99_to_isolated)).into(),
-            judged(together, 2, together >= 2.0),
-            Cell { worse: ensure < 10.0, ..Cell::from(times(ensure)) },
-            format!("{:.1}", reward("queueing")).into(),
-            format!("{:.1}", reward("hpa")).into(),
-            format!("{:.1}", reward("simppo")).into(),
-        ]);
-    }
-    table
-}
-
-fn sweep(results: &Results) -> Section {
-    let mut names: Vec<&str> = Vec::new();
-    for row in &results.load_sweep {
-        if !names.contains(&row.policy.as_str()) {
-            names.push(&row.policy);
-        }
-    }
-    let chart = |title: &str, y: Axis, of: &dyn Fn(&LoadRow) -> f64| {
-        let line = |name: &&str| {
-            let rows = results.load_sweep.iter().filter(|row| row.policy == *name);
-            Series::line(*name, rows.map(|row| (row.load, of(row))))
-        };
-        let series = names.iter().filter(|name| **name != "random").map(line).collect();
-        Chart { title: title.to_owned(), x: Axis::linear("mean load of the cores"), y, series }
-    };
-    Section::new(
-        "Other loads",
-        "The same policies, trained at loads of 0.6 to 0.9, on clusters with more or fewer cores. Isolated S-RL has a node of \
-         its own at every load. What even the oracle's p99 loses against isolation is contention that no agent can \
-         decide away.",
-    )
-    .with(Block::Charts(vec![
-        chart("Reward", Axis::linear("reward of an episode"), &|row| row.reward),
-        chart("p99 against isolation", Axis::log("ratio"), &|row| row.p99_to_isolated),
-    ]))
-    .with(Block::Table(ratios_by_load(results)))
-}
-
-fn growth(results: &Results) -> Section {
-    let last = results.growth.last().map_or(1.0, |step| step.functions as f64);
-    let chart = |title: &str, label: &str, bar: f64, values: Vec<(f64, f64)>| Chart {
-        title: title.to_owned(),
-        x: Axis::from_zero("functions"),
-        y: Axis::from_zero(label),
-        series: vec![
-            Series::line("simppo", values),
-            Series::reference("published at 110", bar, 0.0, last),
-        ],
-    };
-    let of = |value: &dyn Fn(&windfall_papers::simppo::growth::GrowthStep) -> f64| {
-        results.growth.iter().map(|step| (step.functions as f64, value(step))).collect()
-    };
-    let mut table = Table::new([
-        "functions",
-        "drop",
-        "drop of those that were there",
-        "episodes",
-        "reward at first",
-        "once stable",
-    ]);
-    for step in &results.growth {
-        table.rows.push(vec![
-            step.functions.to_string().into(),
-            Cell {
-                worse: step.drop_percent > 3.0,
-                ..Cell::from(format!("{:.2} %", step.drop_percent))
-            },
-            format!("{:.2} %", step.incumbents_drop_percent).into(),
-            Cell { worse: !step.is_stable, ..Cell::from(step.episodes.to_string()) },
-            format!("{:.1}", step.first).into(),
-            format!("{:.1}", step.stable).into(),
-        ]);
-    }
-    Section::new(
-        "Growth",
-        "Newcomers begin with the weights of an agent that is there. Drop: what is lost at that moment of the \
-         reward that the larger team has once it is stable, on the same test episodes.",
-    )
-    .with(Block::Charts(vec![
-        chart("Reward drop", "percent", 3.0, of(&|step| step.drop_percent)),
-        chart("Retraining", "episodes until stable", 47.2, of(&|step| step.episodes as f64)),
-    ]))
-    .with(Block::Table(table))
 }
 
 fn chain(results: &Results) -> Section {
@@ -453,7 +299,7 @@ fn faults(results: &Results, cost: Cost) -> Section {
     let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Section::new(
         "Faults and cost",
-        "A fifth of the transitions lost and one agent in five cut off for a third of every episode.",
+        "A fifth of the transitions lost and one agent in five cut off for a third of every episode, in MultiScaling-v0.",
     )
     .with(Block::Facts(facts))
 }

@@ -1,30 +1,19 @@
-//! What came out, in sentences: what speaks against SIMPPO first.
+//! What came out, in sentences: what speaks against learning first.
 
-use windfall_papers::simppo::{PUBLISHED_PPO, Results, SHARED_SINGLE};
+use windfall_papers::simppo::Results;
+use windfall_papers::simppo::shared::margins::Margin;
 
 use super::{Summary, summaries};
-
-/// Policies that need no training and no knowledge of the future.
-const HEURISTICS: [&str; 5] = ["queueing", "hpa", "ensure", "windfall-scaling", "fixed"];
 
 /// The first paragraph.
 pub(super) fn story(results: &Results) -> String {
     let all = summaries(results);
-    let (residual, queueing) = (reward(&all, "residual"), reward(&all, "queueing"));
-    let word = if residual > queueing { "more" } else { "no more" };
-    let ratios = &results.ratios;
     let parts = [
-        heuristics(&all),
-        format!(
-            "The residual variant, which begins as the queueing rule, earns {residual:.1}, {word} than the rule \
-             ({queueing:.1}). Against functions that are alone (isolated S-RL, {:.1}) SIMPPO keeps {:.1} % of the reward \
-             at {:.2} times the p99.",
-            reward(&all, "isolated"),
-            100.0 * ratios.simppo_to_isolated_reward,
-            ratios.simppo_to_isolated_p99,
-        ),
-        together(results),
+        against_rules(&all),
+        margins(results),
+        published(results),
         auxiliary(results),
+        gate(results),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -33,91 +22,121 @@ fn reward(all: &[Summary], name: &str) -> f64 {
     all.iter().find(|one| one.policy == name).map_or(0.0, |one| one.reward)
 }
 
-/// Who beats SIMPPO without any training.
-fn heuristics(all: &[Summary]) -> String {
-    let of = |name: &str| reward(all, name);
-    let tail = |name: &str| all.iter().find(|one| one.policy == name).map(|one| one.p99_to_slo);
-    let simppo = of("simppo");
-    let richer: Vec<String> = HEURISTICS
-        .into_iter()
-        .filter(|name| of(name) > simppo)
-        .map(|name| format!("{name} ({:.1})", of(name)))
-        .collect();
+/// Rules that beat SIMPPO without any training, calibrated or not.
+fn against_rules(all: &[Summary]) -> String {
+    let is_rule =
+        |name: &str| !["simppo", "s-rl", "mappo", "isolated", "oracle", "random"].contains(&name);
+    let (simppo, tail) = (
+        reward(all, "simppo"),
+        all.iter().find(|one| one.policy == "simppo").map_or(0.0, |one| one.p99_to_slo),
+    );
+    let rules: Vec<&Summary> = all.iter().filter(|one| is_rule(one.policy)).collect();
+    let mut richer: Vec<&&Summary> = rules.iter().filter(|one| one.reward > simppo).collect();
+    richer.sort_by(|one, other| other.reward.total_cmp(&one.reward));
     let first = if richer.is_empty() {
-        format!(
-            "No heuristic earns more than SIMPPO ({simppo:.1} per episode; queueing {:.1}).",
-            of("queueing")
-        )
+        let best = rules.iter().max_by(|one, other| one.reward.total_cmp(&other.reward));
+        let best = best.map_or(String::new(), |one| format!("; {} {:.1}", one.policy, one.reward));
+        format!("No rule earns more than SIMPPO ({simppo:.1} per episode{best}).")
     } else {
-        format!("SIMPPO earns {simppo:.1} per episode and is beaten by {}.", richer.join(", "))
+        let names = richer.iter().map(|one| format!("{} ({:.1})", one.policy, one.reward));
+        format!("SIMPPO earns {simppo:.1} per episode and is beaten by {}.", first_three(names))
     };
-    let faster: Vec<String> = HEURISTICS
-        .into_iter()
-        .filter(|name| tail(name).zip(tail("simppo")).is_some_and(|(its, ours)| its < ours))
-        .map(|name| format!("{name} ({:.2})", tail(name).unwrap_or_default()))
-        .collect();
+    let mut faster: Vec<&&Summary> = rules.iter().filter(|one| one.p99_to_slo < tail).collect();
+    faster.sort_by(|one, other| one.p99_to_slo.total_cmp(&other.p99_to_slo));
     let second = if faster.is_empty() {
         "None has a lower p99 either.".to_owned()
     } else {
-        format!(
-            "A lower p99 than its {:.2} objectives: {}.",
-            tail("simppo").unwrap_or_default(),
-            faster.join(", ")
-        )
+        let names = faster.iter().map(|one| format!("{} ({:.2})", one.policy, one.p99_to_slo));
+        format!("A lower p99 than its {tail:.2} objectives: {}.", first_three(names))
     };
     format!("{first} {second}")
 }
 
-/// Whether agents that know only themselves come to grief, at any load.
-fn together(results: &Results) -> String {
-    let ratio = results.ratios.together_to_simppo_p99;
-    let highest = results
-        .load_ratios
-        .iter()
-        .max_by(|one, other| {
-            one.ratios.together_to_simppo_p99.total_cmp(&other.ratios.together_to_simppo_p99)
-        })
-        .map(|at| (at.load, at.ratios.together_to_simppo_p99));
-    let sweep = highest.map_or(String::new(), |(load, most)| {
-        format!(", and at the loads of the sweep {most:.2} at most, at {load:.1}")
-    });
-    let variants = &results.variants;
-    let published = variants.iter().find(|row| row.variant == PUBLISHED_PPO);
-    let why = published.zip(variants.first()).map_or(String::new(), |(row, simppo)| {
-        format!(
-            " Here it has the same PPO as everyone; with the one its authors published (discount 0.99, nothing \
-             normalised) it earns {:.1} and has {:.2} times SIMPPO's p99.",
-            row.reward,
-            row.p99_to_isolated / simppo.p99_to_isolated
-        )
-    });
+/// The first three by name and how many more there are.
+fn first_three(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    let shown = names[..names.len().min(3)].join(", ");
+    match names.len().saturating_sub(3) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Where learning wins and loses against calibrated rules.
+fn margins(results: &Results) -> String {
+    if results.margins.is_empty() {
+        return String::new();
+    }
+    let named = |of: &dyn Fn(&Margin) -> bool| {
+        let names: Vec<&str> = results
+            .margins
+            .iter()
+            .filter(|margin| of(margin))
+            .map(|margin| margin.workload.as_str())
+            .collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
     format!(
-        "S-RL among others has {ratio:.2} times SIMPPO's p99 (the paper: 2 to 4.4){sweep}.{why}"
+        "Against the best calibrated rule of each workload the best learner loses by more than the noise on {}, wins by more \
+         than the noise on {}, and differs by less on {}.",
+        named(&|margin| margin.high < 0.0),
+        named(&|margin| margin.low > 0.0),
+        named(&|margin| margin.low <= 0.0 && margin.high >= 0.0)
     )
 }
 
-/// What the auxiliary state is worth: the same network for all without it.
-fn auxiliary(results: &Results) -> String {
-    let of = |name: &str| results.variants.iter().find(|row| row.variant == name);
-    let (Some(with), Some(without)) = (results.variants.first(), of(SHARED_SINGLE)) else {
-        return String::new();
-    };
-    let helps = with.reward > 1.01 * without.reward
-        || (with.reward >= without.reward && with.p99_to_isolated < 0.95 * without.p99_to_isolated);
-    let verdict = if helps {
-        "so the auxiliary state helps"
-    } else {
-        "so nothing here shows that the auxiliary state helps"
-    };
-    let each = of("simppo, one network each").map_or(String::new(), |row| {
-        format!(
-            "; SIMPPO with a network for each agent {:.1} at {:.2}",
-            row.reward, row.p99_to_isolated
-        )
-    });
+/// The paper's ratios.
+fn published(results: &Results) -> String {
+    let Some(block) = results.block_ratios.first() else { return String::new() };
+    let (p99, together) = (block.simppo_to_isolated_p99, block.together_to_simppo_p99);
     format!(
-        "One network for all without auxiliary state earns {:.1} at {:.2} times the p99 of isolation, SIMPPO {:.1} at \
-         {:.2}, {verdict}{each}.",
-        without.reward, without.p99_to_isolated, with.reward, with.p99_to_isolated
+        "With the published PPO and one network each, SIMPPO keeps {:.1} % of isolated S-RL's reward at {:.2} times its p99 \
+         ({:.2} to {:.2}; the paper: within 9.2 %); S-RL among others has {:.2} times SIMPPO's p99 ({:.2} to {:.2}; the \
+         paper: 2 to 4.4).",
+        100.0 * block.simppo_to_isolated_reward.value,
+        p99.value,
+        p99.low,
+        p99.high,
+        together.value,
+        together.low,
+        together.high
+    )
+}
+
+/// What the auxiliary state is worth: the same without it.
+fn auxiliary(results: &Results) -> String {
+    let worth = &results.auxiliary_worth;
+    if worth.pairs.is_empty() {
+        return String::new();
+    }
+    let better = worth.pairs.iter().filter(|pair| pair.low > 0.0).count();
+    let worse = worth.pairs.iter().filter(|pair| pair.high < 0.0).count();
+    format!(
+        "The auxiliary state is worth {:+.1} per episode there ({:.1} to {:.1}); of {} like-for-like pairs it helps in {better} \
+         and harms in {worse} by more than the noise.",
+        worth.reward_difference,
+        worth.low,
+        worth.high,
+        worth.pairs.len()
+    )
+}
+
+fn gate(results: &Results) -> String {
+    let gate = &results.gate;
+    let influence: Vec<String> = gate
+        .influence
+        .iter()
+        .map(|row| format!("{:.2} % of {}", row.others_loss_percent, row.functions))
+        .collect();
+    if influence.is_empty() {
+        return String::new();
+    }
+    format!(
+        "The world: half of twelve agents at their maximum cost the others {:.1} % of the reward at a load where the oracle \
+         preserves {:.3} of the objectives ({:.1} % of calls in time); one agent costs the others {}.",
+        gate.others_loss_percent,
+        gate.oracle_preserved,
+        100.0 * gate.oracle_in_time,
+        influence.join(", ")
     )
 }

@@ -11,18 +11,20 @@ pub(in super::super) fn text(results: &Results) -> String {
     let mut lines = vec![
         story(results),
         String::new(),
-        "policy            reward    sd  p99/slo    slo   util  core-s".to_owned(),
+        "policy                          reward    sd  p99/slo    slo   late   util    cost"
+            .to_owned(),
     ];
     for one in summaries(results) {
         lines.push(format!(
-            "{:16} {:7.1} {:>5} {:8.2} {:6.3} {:6.3} {:7.0}",
+            "{:30} {:7.1} {:>5} {:8.2} {:6.3} {:5.1}% {:6.3} {:7.0}",
             one.policy,
             one.reward,
             one.spread.map_or("-".to_owned(), |spread| format!("{spread:.1}")),
             one.p99_to_slo,
             one.preserved,
+            one.late_percent,
             one.utilisation,
-            one.core_seconds
+            one.cost
         ));
     }
     for (title, digits, of) in [
@@ -33,6 +35,7 @@ pub(in super::super) fn text(results: &Results) -> String {
         lines.push(table(results, title, digits, of));
     }
     lines.extend(ratios(results));
+    lines.extend(contest(results));
     for step in &results.growth {
         lines.push(format!(
             "{:4} functions: drop {:5.2} %, {} episodes{}",
@@ -74,7 +77,7 @@ fn ratios(results: &Results) -> Vec<String> {
     ));
     for at in &results.load_ratios {
         lines.push(format!(
-            "  at load {:.1}: reward {:.3}, p99 {:.3};  together to SIMPPO {:.2};  ENSURE's degradation {}",
+            "  at load {:.2}: reward {:.3}, p99 {:.3};  together to SIMPPO {:.2};  ENSURE's degradation {}",
             at.load,
             at.ratios.simppo_to_isolated_reward,
             at.ratios.simppo_to_isolated_p99,
@@ -82,10 +85,50 @@ fn ratios(results: &Results) -> Vec<String> {
             times(at.ratios.ensure_to_simppo_degradation)
         ));
     }
-    for row in &results.variants {
+    for row in &results.arms {
         lines.push(format!(
-            "  {:42} reward {:.1}, p99 to isolated {:.3}",
-            row.variant, row.reward, row.p99_to_isolated
+            "  {:52} reward {:6.1} ({:+.1} to {:+.1} against isolated), p99 to isolated {:.3}",
+            row.name, row.reward, row.low, row.high, row.p99_to_isolated
+        ));
+    }
+    for pair in &results.auxiliary_worth.pairs {
+        lines.push(format!(
+            "  {:52} auxiliary state worth {:+.1} ({:+.1} to {:+.1})",
+            pair.arm, pair.reward_difference, pair.low, pair.high
+        ));
+    }
+    lines
+}
+
+/// The gate, and learned against calibrated.
+fn contest(results: &Results) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in results.gate.loads.iter().chain(&results.gate.influence) {
+        lines.push(format!(
+            "gate: {:3} functions at load {:.2}: oracle preserves {:.3}; {} forced cost the others {:.1} % ({:.1} % by CPU alone)",
+            row.functions,
+            row.load,
+            row.oracle_preserved,
+            row.forced,
+            row.others_loss_percent,
+            row.cpu_loss_percent
+        ));
+    }
+    for margin in &results.margins {
+        lines.push(format!(
+            "{:12} {} against {}: reward {:+.1} ({:+.1} to {:+.1}), cost {:.2} ({:.2} to {:.2}), late {:.2} ({:.2} to {:.2})",
+            margin.workload,
+            margin.learned,
+            margin.best_rule,
+            margin.reward_difference,
+            margin.low,
+            margin.high,
+            margin.cost_ratio,
+            margin.cost_low,
+            margin.cost_high,
+            margin.violations_ratio,
+            margin.violations_low,
+            margin.violations_high
         ));
     }
     lines
