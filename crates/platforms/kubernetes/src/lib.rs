@@ -14,6 +14,30 @@
 //! desired and what is there, and the guards are plain data with plain functions. Watches, scrapes and patches surround
 //! them.
 
+pub mod actuators;
+pub mod bench;
+pub mod cluster;
+pub mod controller;
+pub mod desired;
+pub mod discovery;
+pub mod guard;
 pub mod guests;
+pub mod harm;
+pub mod instruments;
+pub mod leader;
+pub mod metrics;
+pub mod multidimensional;
+pub mod platform;
+pub mod policies;
+pub mod rbac;
 pub mod resource_policy;
+pub mod server;
+pub mod service;
+pub mod size;
+pub mod watch;
+pub mod webhook;
+pub mod world;
 pub mod yaml;
+
+#[cfg(test)]
+mod fake_api;

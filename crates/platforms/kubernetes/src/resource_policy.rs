@@ -1,6 +1,8 @@
 //! The custom resource: what a user asks for. Shaped like VPA and the proposed multidimensional pod autoscaler, so that
 //! a reader of either knows where to look.
 
+#![expect(unreachable_pub, reason = "the derive of the schema copies each type into a function")]
+
 mod status;
 
 use kube::{CustomResource, KubeSchema};

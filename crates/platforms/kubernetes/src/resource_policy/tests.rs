@@ -43,3 +43,48 @@ fn rules_are_part_of_the_schema() {
         assert!(crd.contains(message), "{message}");
     }
 }
+
+/// One row per field: path, type, default, description.
+fn rows(path: &str, schema: &serde_json::Value, into: &mut Vec<String>) {
+    let Some(properties) = schema.get("properties").and_then(|all| all.as_object()) else {
+        return;
+    };
+    for (name, inner) in properties {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let kind = inner.get("type").and_then(|kind| kind.as_str()).unwrap_or("any");
+        let default = inner.get("default").filter(|value| !value.is_object());
+        let default = default.map_or_else(String::new, |value| format!("`{value}`"));
+        let words = inner.get("description").and_then(|text| text.as_str()).unwrap_or_default();
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        into.push(format!("| `{path}` | {kind} | {default} | {words} |"));
+        rows(&path, inner, into);
+        if let Some(items) = inner.get("items") {
+            rows(&format!("{path}[]"), items, into);
+        }
+    }
+}
+
+#[test]
+fn golden_reference_of_the_definition() {
+    let crd = serde_json::to_value(ResourcePolicy::crd()).unwrap();
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    let mut page = String::from(
+        "# ResourcePolicy\n\nFields of `windfall.dev/v1alpha1`, written by `cargo xtask bless` from \
+         `crates/platforms/kubernetes/src/resource_policy.rs`.\nThe [guide](../guide/kubernetes.md) says how they are used.\n",
+    );
+    for part in ["spec", "status"] {
+        let mut found = Vec::new();
+        rows("", &schema[part], &mut found);
+        page.push_str(&format!(
+            "\n## {part}\n\n| Field | Type | Default | Meaning |\n|---|---|---|---|\n"
+        ));
+        page.push_str(&found.join("\n"));
+        page.push('\n');
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/resource-policy.md");
+    if std::env::var_os("WINDFALL_BLESS").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == page, "run `cargo xtask bless` and read the difference");
+}
