@@ -1,0 +1,1 @@
+//! Windfall inside another autoscaler, which keeps its own actuation.
