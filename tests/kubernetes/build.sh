@@ -22,6 +22,7 @@ if [ "$1" != without-knative ]; then
   go_build knative edge ./edge
   "$HARNESS/knative-manifests.sh"
 fi
+go_build helm helm helm.sh/helm/v3/cmd/helm   # lints and renders the chart
 [ -n "$WINDFALL_KUBERNETES_WITHOUT_NODE" ] && exit
 for program in "$BUILD"/bin/{pause,function,kn-*}; do
   name=$(basename "$program")

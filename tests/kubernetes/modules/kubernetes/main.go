@@ -28,7 +28,7 @@ import (
 var components = map[string]func() *cobra.Command{
 	"apiserver":          apiserver.NewAPIServerCommand,
 	"controller-manager": manager.NewControllerManagerCommand,
-	"scheduler":          scheduler.NewSchedulerCommand,
+	"scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	"kubelet":            func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 	"proxy":              proxy.NewProxyCommand,
 	"kubectl":            kubectl.NewDefaultKubectlCommand,
