@@ -15,5 +15,7 @@
 //! them.
 
 pub mod guests;
+pub mod knative_load_test;
+pub mod plugin;
 pub mod resource_policy;
 pub mod yaml;
