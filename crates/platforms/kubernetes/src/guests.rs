@@ -56,7 +56,9 @@ impl GuestError {
 pub async fn serve_vpa(client: Client) {
     loop {
         match vpa::pass(&client).await {
-            Ok(done) => tracing::debug!(guests = done.guests, written = done.written, "VPA objects served"),
+            Ok(done) => {
+                tracing::debug!(guests = done.guests, written = done.written, "VPA objects served")
+            }
             Err(problem) => tracing::warn!(%problem, "VPA objects were not served; trying again"),
         }
         tokio::time::sleep(VPA_EVERY).await;

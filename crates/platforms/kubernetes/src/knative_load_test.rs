@@ -9,9 +9,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
-use k8s_openapi::api::core::v1::{Node, Pod};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windfall_core::Seed;
@@ -112,7 +112,11 @@ struct Sums {
 }
 
 /// Makes the Revision, waits for it, sends the load and reports.
-pub async fn run(client: &Client, ground: &Ground, test: &LoadTest) -> Result<LoadTestReport, LoadTestError> {
+pub async fn run(
+    client: &Client,
+    ground: &Ground,
+    test: &LoadTest,
+) -> Result<LoadTestReport, LoadTestError> {
     let began = Instant::now();
     let revision = roll_out(client, ground, test).await?;
     let over = AtomicBool::new(false);
@@ -157,7 +161,11 @@ fn manifest(ground: &Ground, test: &LoadTest) -> Value {
 }
 
 /// The name of the Revision that has this limit, once all traffic goes there.
-async fn roll_out(client: &Client, ground: &Ground, test: &LoadTest) -> Result<String, LoadTestError> {
+async fn roll_out(
+    client: &Client,
+    ground: &Ground,
+    test: &LoadTest,
+) -> Result<String, LoadTestError> {
     let api = Api::<DynamicObject>::namespaced_with(client.clone(), &ground.namespace, &services());
     let apply = PatchParams::apply(FIELD_MANAGER).force();
     let made = api.patch(SERVICE, &apply, &Patch::Apply(&manifest(ground, test))).await?;
@@ -166,14 +174,21 @@ async fn roll_out(client: &Client, ground: &Ground, test: &LoadTest) -> Result<S
         let object = api.get(SERVICE).await?;
         let status = &object.data["status"];
         let is_current = status["observedGeneration"].as_i64() >= made.metadata.generation;
-        let ready = status["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
+        let ready = status["conditions"]
+            .as_array()
+            .and_then(|all| all.iter().find(|one| one["type"] == "Ready"));
         let is_ready = ready.is_some_and(|one| one["status"] == "True");
         let created = status["latestCreatedRevisionName"].as_str();
-        if is_current && is_ready && created.is_some() && created == status["latestReadyRevisionName"].as_str() {
+        if is_current
+            && is_ready
+            && created.is_some()
+            && created == status["latestReadyRevisionName"].as_str()
+        {
             return Ok(created.unwrap_or_default().to_owned());
         }
         if began.elapsed() > READY_WITHIN {
-            let why = ready.map_or_else(|| "no status".to_owned(), |one| one["message"].to_string());
+            let why =
+                ready.map_or_else(|| "no status".to_owned(), |one| one["message"].to_string());
             return Err(LoadTestError::NotReady { limit: test.limit, why });
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -182,13 +197,18 @@ async fn roll_out(client: &Client, ground: &Ground, test: &LoadTest) -> Result<S
 
 async fn send(ground: &Ground, test: &LoadTest) -> Result<Measured, LoadTestError> {
     let LoadTest { bloat, prime, sleep, .. } = test;
-    let url = format!("{}/?bloat={bloat}&prime={prime}&sleep={sleep}", ground.ingress.trim_end_matches('/'));
+    let url = format!(
+        "{}/?bloat={bloat}&prime={prime}&sleep={sleep}",
+        ground.ingress.trim_end_matches('/')
+    );
     let host = format!("Host: {SERVICE}.{}.{}", ground.namespace, ground.domain);
     let target = Target::url(&url, &[host], None)?;
     let length = windfall_core::Duration::from_secs_f64(test.seconds);
     let schedule = Schedule::generate(Shape::Constant, test.rate, length, 1, Seed::new(1))?;
-    let generator = Generator { timeout: windfall_core::Duration::from_secs(30), ..Generator::default() };
-    let sending = move || windfall_load::run(&schedule, &[target], &generator, &AtomicBool::new(false));
+    let generator =
+        Generator { timeout: windfall_core::Duration::from_secs(30), ..Generator::default() };
+    let sending =
+        move || windfall_load::run(&schedule, &[target], &generator, &AtomicBool::new(false));
     Ok(tokio::task::spawn_blocking(sending).await??)
 }
 
@@ -208,15 +228,21 @@ async fn sample(client: &Client, ground: &Ground, revision: &str, over: &AtomicB
     sums
 }
 
-async fn sample_once(client: &Client, ground: &Ground, revision: &str) -> Result<Sums, kube::Error> {
+async fn sample_once(
+    client: &Client,
+    ground: &Ground,
+    revision: &str,
+) -> Result<Sums, kube::Error> {
     let label = format!("serving.knative.dev/revision={revision}");
     let pods = Api::<Pod>::namespaced(client.clone(), &ground.namespace);
     let pods = pods.list(&ListParams::default().labels(&label).match_any()).await?;
     let is_ready = |pod: &&Pod| {
         let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+        conditions
+            .is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
     };
-    let names: Vec<String> = pods.items.iter().filter(is_ready).map(ResourceExt::name_any).collect();
+    let names: Vec<String> =
+        pods.items.iter().filter(is_ready).map(ResourceExt::name_any).collect();
     let mut sums = Sums { pods: names.len() as f64, least_mib: f64::INFINITY, ..Sums::default() };
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default().match_any()).await?;
     for node in nodes.items {
@@ -233,7 +259,8 @@ fn add_usage(summary: &Value, names: &[String], sums: &mut Sums) {
     for pod in pods.filter(|pod| names.iter().any(|name| pod["podRef"]["name"] == *name)) {
         let containers = pod["containers"].as_array().into_iter().flatten();
         for container in containers.filter(|one| one["name"] == "user-container") {
-            let mib = container["memory"]["workingSetBytes"].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
+            let mib =
+                container["memory"]["workingSetBytes"].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
             sums.cores += container["cpu"]["usageNanoCores"].as_f64().unwrap_or(0.0) / 1e9;
             sums.mib += mib;
             sums.least_mib = sums.least_mib.min(mib);
@@ -260,7 +287,8 @@ fn report(test: &LoadTest, measured: &Measured, sums: Sums, took: Duration) -> L
     let (cpu, memory) = (f64::from(test.cpu) / 1e3, f64::from(test.memory));
     let pods = sums.pods.max(1e-9);
     let idle = if sums.least_mib.is_finite() { sums.least_mib / memory } else { 0.0 };
-    let in_flight: f64 = latencies.iter().sum::<f64>() / 1e3 / measured.total.as_secs_f64().max(1e-9);
+    let in_flight: f64 =
+        latencies.iter().sum::<f64>() / 1e3 / measured.total.as_secs_f64().max(1e-9);
     let mean_pods = sums.pods / sums.samples.max(1.0);
     LoadTestReport {
         throughput: f64::from(counted.succeeded) / measured.total.as_secs_f64().max(1e-9),
@@ -283,9 +311,7 @@ mod tests {
 
     #[test]
     fn only_the_users_containers_of_the_revision_count() {
-        let container = |name: &str, cores: f64, bytes: u64| {
-            json!({"name": name, "cpu": {"usageNanoCores": cores * 1e9}, "memory": {"workingSetBytes": bytes}})
-        };
+        let container = |name: &str, cores: f64, bytes: u64| json!({"name": name, "cpu": {"usageNanoCores": cores * 1e9}, "memory": {"workingSetBytes": bytes}});
         let summary = json!({"pods": [
             {"podRef": {"name": "a"}, "containers": [container("user-container", 0.1, 64 << 20), container("queue-proxy", 9.0, 1)]},
             {"podRef": {"name": "b"}, "containers": [container("user-container", 0.2, 32 << 20)]},

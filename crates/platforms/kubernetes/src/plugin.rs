@@ -9,16 +9,24 @@ use crate::resource_policy::{Condition, ResourcePolicy, ResourcePolicyStatus};
 /// A table with one line per policy.
 pub fn status(policies: &[ResourcePolicy]) -> String {
     if policies.is_empty() {
-        return "no ResourcePolicies; `kubectl windfall status -A` looks in all namespaces".to_owned();
+        return "no ResourcePolicies; `kubectl windfall status -A` looks in all namespaces"
+            .to_owned();
     }
-    let mut rows = vec![["NAMESPACE", "NAME", "TARGET", "MODE", "READY", "RECOMMENDED", "PODS", "STATE"].map(str::to_owned)];
+    let mut rows = vec![
+        ["NAMESPACE", "NAME", "TARGET", "MODE", "READY", "RECOMMENDED", "PODS", "STATE"]
+            .map(str::to_owned),
+    ];
     rows.extend(policies.iter().map(row));
-    let widths: Vec<usize> =
-        (0..rows[0].len()).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
     let mut text = String::new();
     for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}", width = *width)).collect();
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:width$}", width = *width))
+            .collect();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", cells.join("   ").trim_end());
     }
@@ -28,7 +36,10 @@ pub fn status(policies: &[ResourcePolicy]) -> String {
 fn row(policy: &ResourcePolicy) -> [String; 8] {
     let status = policy.status.clone().unwrap_or_default();
     let recommendation = status.recommendation.clone().unwrap_or_default();
-    let size = recommendation.containers.first().map(|one| format!("{} {}", one.target.cpu, one.target.memory));
+    let size = recommendation
+        .containers
+        .first()
+        .map(|one| format!("{} {}", one.target.cpu, one.target.memory));
     let pods = recommendation.replicas.map_or_else(|| "-".to_owned(), |count| count.to_string());
     [
         policy.namespace().unwrap_or_default(),
@@ -73,13 +84,20 @@ pub fn explain(policy: &ResourcePolicy) -> String {
         for one in &found.containers {
             lines.push(format!(
                 "recommended  container {}: cpu {} (user: {}), memory {} (user: {})",
-                one.container_name, one.target.cpu, one.user.cpu, one.target.memory, one.user.memory
+                one.container_name,
+                one.target.cpu,
+                one.user.cpu,
+                one.target.memory,
+                one.user.memory
             ));
         }
         if let Some(replicas) = found.replicas {
             lines.push(format!("             {replicas} pods"));
         }
-        lines.push(format!("confidence   {} % from {} samples", found.confidence_percent, found.samples));
+        lines.push(format!(
+            "confidence   {} % from {} samples",
+            found.confidence_percent, found.samples
+        ));
     } else {
         lines.push("recommended  nothing yet: no measurements".to_owned());
     }
@@ -99,7 +117,10 @@ pub fn explain(policy: &ResourcePolicy) -> String {
         ));
     }
     for one in &status.conditions {
-        lines.push(format!("condition    {}={} {}: {}", one.type_, one.status, one.reason, one.message));
+        lines.push(format!(
+            "condition    {}={} {}: {}",
+            one.type_, one.status, one.reason, one.message
+        ));
     }
     lines.join("\n")
 }
@@ -128,7 +149,10 @@ mod tests {
     fn a_policy_is_one_line_with_its_state() {
         let text = status(&[policy(false)]);
         let line: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(line, ["shop", "web", "Deployment/web", "Auto", "True", "200m", "96Mi", "3", "applied"]);
+        assert_eq!(
+            line,
+            ["shop", "web", "Deployment/web", "Auto", "True", "200m", "96Mi", "3", "applied"]
+        );
         assert!(status(&[policy(true)]).contains("paused"));
         assert!(status(&[]).contains("-A"));
     }
@@ -136,7 +160,13 @@ mod tests {
     #[test]
     fn an_explanation_has_size_reason_and_conditions() {
         let text = explain(&policy(true));
-        for part in ["mode         Auto, paused", "cpu 200m (user: 1)", "peak 150m over 120 samples", "40 % from 120", "Applied=True Resized"] {
+        for part in [
+            "mode         Auto, paused",
+            "cpu 200m (user: 1)",
+            "peak 150m over 120 samples",
+            "40 % from 120",
+            "Applied=True Resized",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
     }

@@ -48,9 +48,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = runtime.map_err(|problem| problem.to_string()).and_then(|runtime| {
-        runtime.block_on(run(Arguments::parse()))
-    });
+    let outcome = runtime
+        .map_err(|problem| problem.to_string())
+        .and_then(|runtime| runtime.block_on(run(Arguments::parse())));
     match outcome {
         Ok(text) => {
             println!("{}", text.trim_end());
@@ -83,7 +83,11 @@ async fn run(arguments: Arguments) -> Result<String, String> {
     }
 }
 
-async fn set_paused(api: &Api<ResourcePolicy>, name: &str, paused: bool) -> Result<String, kube::Error> {
+async fn set_paused(
+    api: &Api<ResourcePolicy>,
+    name: &str,
+    paused: bool,
+) -> Result<String, kube::Error> {
     let patch = json!({"spec": {"paused": paused}});
     let policy = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
     let word = if paused { "paused; sizes that are in force stay" } else { "resumed" };

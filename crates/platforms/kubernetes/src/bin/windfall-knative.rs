@@ -44,14 +44,16 @@ fn serve(arguments: Arguments) -> Result<(), String> {
         .build()
         .map_err(|problem| format!("starting the runtime: {problem}"))?;
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = runtime
-        .block_on(kube::Client::try_default())
-        .map_err(|problem| format!("no cluster: {problem}; set KUBECONFIG or run inside a cluster"))?;
+    let client = runtime.block_on(kube::Client::try_default()).map_err(|problem| {
+        format!("no cluster: {problem}; set KUBECONFIG or run inside a cluster")
+    })?;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|problem| format!("standard input: {problem}"))?;
-        let test: LoadTest =
-            serde_json::from_str(&line).map_err(|problem| format!("`{line}` is not a load test: {problem}"))?;
-        let report = runtime.block_on(run(&client, &ground, &test)).map_err(|problem| problem.to_string())?;
+        let test: LoadTest = serde_json::from_str(&line)
+            .map_err(|problem| format!("`{line}` is not a load test: {problem}"))?;
+        let report = runtime
+            .block_on(run(&client, &ground, &test))
+            .map_err(|problem| problem.to_string())?;
         println!("{}", serde_json::to_string(&report).map_err(|problem| problem.to_string())?);
     }
     Ok(())

@@ -138,7 +138,8 @@ impl ClassController {
             }
         }
         let pods = Api::<Pod>::namespaced(self.client.clone(), KNATIVE);
-        let activators = pods.list(&ListParams::default().labels("app=activator").match_any()).await;
+        let activators =
+            pods.list(&ListParams::default().labels("app=activator").match_any()).await;
         let activators = activators.map_err(GuestError::api("listing activators"))?;
         self.sensors.activators = activators.items.iter().filter_map(sensors::address).collect();
         Ok(())
@@ -181,16 +182,21 @@ impl ClassController {
         self.apply_path(&autoscaled, &mode).await?;
         self.apply_scale(&autoscaled, &outcome).await?;
         let now = jiff::Timestamp::now().to_string();
-        let status = duties::Facts { outcome, activity, ready, is_initialized, path }.status(object, &now);
+        let status =
+            duties::Facts { outcome, activity, ready, is_initialized, path }.status(object, &now);
         if object.data["status"] != status {
             let api = Api::<DynamicObject>::namespaced_with(
                 self.client.clone(),
                 &autoscaled.namespace,
                 &pod_autoscalers(),
             );
-            api.patch_status(&autoscaled.name, &PatchParams::default(), &Patch::Merge(&json!({"status": status})))
-                .await
-                .map_err(GuestError::api("writing the status of a PodAutoscaler"))?;
+            api.patch_status(
+                &autoscaled.name,
+                &PatchParams::default(),
+                &Patch::Merge(&json!({"status": status})),
+            )
+            .await
+            .map_err(GuestError::api("writing the status of a PodAutoscaler"))?;
         }
         Ok(())
     }
@@ -205,7 +211,11 @@ impl ClassController {
         Ok(object.map(|object| duties::Path::read(&object.data)).unwrap_or_default())
     }
 
-    async fn apply_path(&self, of: &Autoscaled, object: &serde_json::Value) -> Result<(), GuestError> {
+    async fn apply_path(
+        &self,
+        of: &Autoscaled,
+        object: &serde_json::Value,
+    ) -> Result<(), GuestError> {
         let apply = PatchParams::apply(FIELD_MANAGER).force();
         self.paths(&of.namespace)
             .patch(&of.name, &apply, &Patch::Apply(object))
@@ -217,7 +227,8 @@ impl ClassController {
     async fn apply_scale(&self, of: &Autoscaled, outcome: &Outcome) -> Result<(), GuestError> {
         let Some(wanted) = outcome.apply else { return Ok(()) };
         let api = Api::<Deployment>::namespaced(self.client.clone(), &of.namespace);
-        let there = api.get_scale(&of.deployment).await.map_err(GuestError::api("reading a scale"))?;
+        let there =
+            api.get_scale(&of.deployment).await.map_err(GuestError::api("reading a scale"))?;
         if there.spec.and_then(|spec| spec.replicas).unwrap_or(0) == wanted {
             return Ok(());
         }
@@ -255,7 +266,13 @@ impl Revision {
     }
 
     /// Takes up changed annotations without forgetting the load.
-    fn update(&mut self, cluster: &ClusterSettings, settings: RevisionSettings, second: u64, now_ms: u64) {
+    fn update(
+        &mut self,
+        cluster: &ClusterSettings,
+        settings: RevisionSettings,
+        second: u64,
+        now_ms: u64,
+    ) {
         if settings == self.settings {
             return;
         }
@@ -273,7 +290,8 @@ impl Revision {
             ready: i32::try_from(ready).unwrap_or(i32::MAX),
             activator_answers,
         });
-        let first = self.settings.initial_scale.unwrap_or(1).max(self.settings.min_scale.unwrap_or(0));
+        let first =
+            self.settings.initial_scale.unwrap_or(1).max(self.settings.min_scale.unwrap_or(0));
         self.is_initialized |= i64::from(ready) >= i64::from(first);
         self.last = Some((second, outcome));
         outcome

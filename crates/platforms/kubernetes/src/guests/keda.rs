@@ -82,7 +82,8 @@ impl Scaler {
     /// The one metric there is.
     pub fn metric_spec(&self, of: &ScaledObjectRef) -> Result<GetMetricSpecResponse, Status> {
         self.replicas(of)?;
-        let spec = MetricSpec { metric_name: METRIC.to_owned(), target_size: 1, target_size_float: 1.0 };
+        let spec =
+            MetricSpec { metric_name: METRIC.to_owned(), target_size: 1, target_size_float: 1.0 };
         Ok(GetMetricSpecResponse { metric_specs: vec![spec] })
     }
 
@@ -113,7 +114,10 @@ impl Scaler {
             loop {
                 match scaler.is_active(&of) {
                     Ok(now) if last != Some(now) => {
-                        return Some((Ok(IsActiveResponse { result: now }), (scaler, of, Some(now))));
+                        return Some((
+                            Ok(IsActiveResponse { result: now }),
+                            (scaler, of, Some(now)),
+                        ));
                     }
                     Ok(_) => tokio::time::sleep(STREAM_EVERY).await,
                     Err(status) => {

@@ -47,7 +47,10 @@ pub struct Pass {
 pub async fn pass(client: &Client) -> Result<Pass, GuestError> {
     let resource = api_resource();
     let objects = Api::<DynamicObject>::all_with(client.clone(), &resource);
-    let listed = objects.list(&ListParams::default()).await.map_err(GuestError::api("listing VPA objects"))?;
+    let listed = objects
+        .list(&ListParams::default())
+        .await
+        .map_err(GuestError::api("listing VPA objects"))?;
     let policies = Api::<ResourcePolicy>::all(client.clone())
         .list(&ListParams::default())
         .await
@@ -72,7 +75,11 @@ pub async fn pass(client: &Client) -> Result<Pass, GuestError> {
         let wanted = status_of(status, &object.data["status"], &now);
         if object.data["status"] != wanted {
             Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &resource)
-                .patch_status(&object.name_any(), &PatchParams::default(), &Patch::Merge(&json!({"status": wanted})))
+                .patch_status(
+                    &object.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(&json!({"status": wanted})),
+                )
                 .await
                 .map_err(GuestError::api("writing the status of a VPA object"))?;
             done.written += 1;
@@ -149,7 +156,8 @@ fn status_of(policy: Option<&ResourcePolicyStatus>, before: &Value, now: &str) -
         .flat_map(|found| {
             let confidence = f64::from(found.confidence_percent) / 100.0;
             found.containers.iter().map(move |container| {
-                let target = json!({"cpu": container.target.cpu, "memory": container.target.memory});
+                let target =
+                    json!({"cpu": container.target.cpu, "memory": container.target.memory});
                 let bound = |factor: f64| {
                     json!({
                         "cpu": times(&container.target.cpu, factor, "m"),
@@ -166,9 +174,11 @@ fn status_of(policy: Option<&ResourcePolicyStatus>, before: &Value, now: &str) -
             })
         })
         .collect();
-    let (state, reason) = if rows.is_empty() { ("False", "NoMeasurementsYet") } else { ("True", "Windfall") };
+    let (state, reason) =
+        if rows.is_empty() { ("False", "NoMeasurementsYet") } else { ("True", "Windfall") };
     let old = before["conditions"].as_array().and_then(|all| all.first());
-    let since = old.filter(|old| old["status"] == state).and_then(|old| old["lastTransitionTime"].as_str());
+    let since =
+        old.filter(|old| old["status"] == state).and_then(|old| old["lastTransitionTime"].as_str());
     let condition = json!({
         "type": "RecommendationProvided",
         "status": state,
@@ -211,8 +221,11 @@ mod tests {
         let target = Size { cpu: "200m".into(), memory: "100Mi".into() };
         let container =
             ContainerRecommendation { container_name: "web".into(), target, user: Size::default() };
-        let found =
-            Recommendation { containers: vec![container], confidence_percent, ..Recommendation::default() };
+        let found = Recommendation {
+            containers: vec![container],
+            confidence_percent,
+            ..Recommendation::default()
+        };
         ResourcePolicyStatus { recommendation: Some(found), ..ResourcePolicyStatus::default() }
     }
 
@@ -236,11 +249,17 @@ mod tests {
     fn bounds_widen_as_confidence_falls() {
         let sure = status_of(Some(&measured(100)), &Value::Null, "t1");
         let row = &sure["recommendation"]["containerRecommendations"][0];
-        assert_eq!((&row["lowerBound"]["cpu"], &row["upperBound"]["cpu"]), (&json!("180m"), &json!("220m")));
+        assert_eq!(
+            (&row["lowerBound"]["cpu"], &row["upperBound"]["cpu"]),
+            (&json!("180m"), &json!("220m"))
+        );
         assert_eq!(row["target"]["memory"], "100Mi");
         let unsure = status_of(Some(&measured(50)), &Value::Null, "t1");
         let row = &unsure["recommendation"]["containerRecommendations"][0];
-        assert_eq!((&row["lowerBound"]["cpu"], &row["upperBound"]["cpu"]), (&json!("90m"), &json!("440m")));
+        assert_eq!(
+            (&row["lowerBound"]["cpu"], &row["upperBound"]["cpu"]),
+            (&json!("90m"), &json!("440m"))
+        );
     }
 
     #[test]

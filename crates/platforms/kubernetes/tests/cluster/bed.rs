@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::Client;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use windfall_core::Seed;
 use windfall_load::{Generator, Measured, Schedule, Shape, Target};
@@ -66,7 +66,8 @@ impl Bed {
     pub async fn namespace(&self, name: &str) -> String {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.apply(&resource("", "v1", "Namespace", "namespaces"), &object).await;
-        let account = self.api(&resource("", "v1", "ServiceAccount", "serviceaccounts"), Some(name));
+        let account =
+            self.api(&resource("", "v1", "ServiceAccount", "serviceaccounts"), Some(name));
         until(30, "the namespace has its service account", async || {
             account.get_opt("default").await.ok().flatten()
         })
@@ -127,7 +128,8 @@ pub fn knative_services() -> ApiResource {
 }
 
 pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let api_version =
+        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     ApiResource {
         group: group.to_owned(),
         version: version.to_owned(),
@@ -153,7 +155,13 @@ pub fn is_ready(pod: &Pod) -> bool {
 }
 
 /// Sends `rate` requests a second for so long to a Knative Service, from a thread of its own.
-pub async fn load(namespace: &str, service: &str, query: &str, rate: f64, seconds: u64) -> Measured {
+pub async fn load(
+    namespace: &str,
+    service: &str,
+    query: &str,
+    rate: f64,
+    seconds: u64,
+) -> Measured {
     let host = format!("Host: {service}.{namespace}.example.com");
     let target = Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap();
     let length = windfall_core::Duration::from_secs(seconds);
@@ -187,4 +195,3 @@ pub fn record(name: &str, value: &str) {
 fn skip(test: &str, why: &str) {
     record("skipped", &format!("{test}: {why}"));
 }
-

@@ -32,7 +32,8 @@ async fn our_class_scales_from_zero_to_several_pods_and_back() {
         most
     };
     let (measured, most) = tokio::join!(load(&namespace, "ours", "sleep=500", 40.0, 20), watch);
-    let lost = measured.samples.iter().filter(|sample| sample.result != CallResult::Status(200)).count();
+    let lost =
+        measured.samples.iter().filter(|sample| sample.result != CallResult::Status(200)).count();
     assert_eq!(lost, 0, "no request was lost over all changes");
     assert!((5..=8).contains(&most), "{most} pods at most; 6 were expected");
     record("class_pods", &most.to_string());

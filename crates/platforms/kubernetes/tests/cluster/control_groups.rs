@@ -43,9 +43,14 @@ impl ContainerGroup {
 
 /// Pods lie at most six folders deep.
 fn search(folder: &Path, name: &str, depth: u32) -> Option<PathBuf> {
-    let entries: Vec<PathBuf> =
-        fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    let is_named = |path: &&PathBuf| path.file_name().is_some_and(|own| own.to_string_lossy().contains(name));
+    let entries: Vec<PathBuf> = fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
+    let is_named =
+        |path: &&PathBuf| path.file_name().is_some_and(|own| own.to_string_lossy().contains(name));
     if let Some(found) = entries.iter().find(is_named) {
         return Some(found.clone());
     }

@@ -16,8 +16,12 @@ fn policy(namespace: &str, name: &str, spec: Value) -> Value {
 #[ignore = "needs a cluster: cargo xtask kubernetes"]
 async fn the_api_server_keeps_the_rules_of_the_definition() {
     let Some(bed) = Bed::with("definition", Needs::Objects).await else { return };
-    let definitions =
-        resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
+    let definitions = resource(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+    );
     let definition = serde_json::to_value(ResourcePolicy::crd()).unwrap();
     bed.apply(&definitions, &definition).await;
     let api = bed.api(&definitions, None);
@@ -27,7 +31,10 @@ async fn the_api_server_keeps_the_rules_of_the_definition() {
     })
     .await;
     let namespace = bed.namespace("windfall-definition").await;
-    let policies = bed.api(&resource("windfall.dev", "v1alpha1", "ResourcePolicy", "resourcepolicies"), Some(&namespace));
+    let policies = bed.api(
+        &resource("windfall.dev", "v1alpha1", "ResourcePolicy", "resourcepolicies"),
+        Some(&namespace),
+    );
     let apply = PatchParams::apply("windfall-tests").force();
     let target = json!({"kind": "Deployment", "name": "web"});
     let put = async |name: &str, spec: Value| {
@@ -36,7 +43,11 @@ async fn the_api_server_keeps_the_rules_of_the_definition() {
     let made = put("good", json!({"targetRef": target})).await.unwrap();
     assert_eq!(made.data["spec"]["mode"], "Recommend", "the default is filled in");
     for (name, spec, message) in [
-        ("canary", json!({"targetRef": target, "mode": "Canary"}), "mode Canary needs canary.sharePercent"),
+        (
+            "canary",
+            json!({"targetRef": target, "mode": "Canary"}),
+            "mode Canary needs canary.sharePercent",
+        ),
         ("kind", json!({"targetRef": {"kind": "DaemonSet", "name": "web"}}), "targetRef.kind"),
         (
             "bounds",
@@ -44,7 +55,11 @@ async fn the_api_server_keeps_the_rules_of_the_definition() {
                 {"minAllowed": {"cpu": "2"}, "maxAllowed": {"cpu": "500m"}}]}}),
             "minAllowed.cpu is above maxAllowed.cpu",
         ),
-        ("replicas", json!({"targetRef": target, "bounds": {"replicas": {"min": 3, "max": 2}}}), "replicas.min is above"),
+        (
+            "replicas",
+            json!({"targetRef": target, "bounds": {"replicas": {"min": 3, "max": 2}}}),
+            "replicas.min is above",
+        ),
     ] {
         let problem = put(name, spec).await.unwrap_err().to_string();
         assert!(problem.contains(message), "{name}: {problem}");

@@ -32,7 +32,9 @@ impl Published {
         let values: BTreeMap<&str, f64> = page
             .lines()
             .filter(|line| line.contains(&own))
-            .filter_map(|line| Some((line.split('{').next()?, line.rsplit(' ').next()?.parse().ok()?)))
+            .filter_map(|line| {
+                Some((line.split('{').next()?, line.rsplit(' ').next()?.parse().ok()?))
+            })
             .collect();
         let value = |name: &str| values.get(name).copied();
         Some(Self {
@@ -62,7 +64,8 @@ async fn page(address: &str) -> Option<String> {
 async fn our_kpa_wants_what_the_real_one_wants_at_every_decision() {
     let Some(bed) = Bed::with("kpa beside", Needs::Knative).await else { return };
     let namespace = bed.namespace("windfall-kpa").await;
-    let annotations = json!({"autoscaling.knative.dev/window": "6s", "autoscaling.knative.dev/target": "10"});
+    let annotations =
+        json!({"autoscaling.knative.dev/window": "6s", "autoscaling.knative.dev/target": "10"});
     bed.knative_service(&namespace, "beside", annotations).await;
     let autoscaler = bed.pods("knative-serving", "app=autoscaler").await;
     let address = autoscaler[0].status.as_ref().unwrap().pod_ip.clone().unwrap();
@@ -90,14 +93,20 @@ async fn our_kpa_wants_what_the_real_one_wants_at_every_decision() {
     };
     let (seen, ()) = tokio::join!(watch, drive);
     let cluster = ClusterSettings::default();
-    let revision =
-        RevisionSettings { target: Some(10.0), window_seconds: Some(6), ..RevisionSettings::default() };
-    let mut ours = Decider::new(cluster.decider(&revision), 0, seen.first().map_or(0, |(_, one)| one.ready()));
+    let revision = RevisionSettings {
+        target: Some(10.0),
+        window_seconds: Some(6),
+        ..RevisionSettings::default()
+    };
+    let mut ours =
+        Decider::new(cluster.decider(&revision), 0, seen.first().map_or(0, |(_, one)| one.ready()));
     let mut different = Vec::new();
     for (second, published) in &seen {
         let averages = Averages { stable: published.stable, panic: published.panic };
         let scale = ours.scale(second + 1, published.ready(), Some(averages)).unwrap();
-        if f64::from(scale.desired) != published.desired || f64::from(scale.excess_burst_capacity) != published.excess {
+        if f64::from(scale.desired) != published.desired
+            || f64::from(scale.excess_burst_capacity) != published.excess
+        {
             different.push(format!("second {second}: {published:?}, ours {scale:?}"));
         }
     }

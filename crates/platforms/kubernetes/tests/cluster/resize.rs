@@ -61,9 +61,15 @@ async fn a_resize_reaches_the_kernel_without_a_restart() {
         let patch = json!({"spec": {"containers": [{"name": "function",
             "resources": {"limits": {"cpu": cpu, "memory": memory}}}]}});
         let sent = Instant::now();
-        api.patch_resize(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(&patch)).await.unwrap();
+        api.patch_resize(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(&patch))
+            .await
+            .unwrap();
         while group.limits() != wanted {
-            assert!(sent.elapsed() < Duration::from_secs(30), "{:?} is not {wanted:?}", group.limits());
+            assert!(
+                sent.elapsed() < Duration::from_secs(30),
+                "{:?} is not {wanted:?}",
+                group.limits()
+            );
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         took.push(sent.elapsed().as_secs_f64() * 1e3);
@@ -75,7 +81,9 @@ async fn a_resize_reaches_the_kernel_without_a_restart() {
     assert_eq!(after, before, "the same container, never restarted");
     let refused = json!({"spec": {"containers": [{"name": "function",
         "resources": {"requests": {"cpu": "700m", "memory": "160Mi"}}}]}});
-    let refused = api.patch_resize(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(&refused)).await;
+    let refused = api
+        .patch_resize(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(&refused))
+        .await;
     assert!(refused.unwrap_err().to_string().contains("QOS"), "the class of a pod stays");
     bed.delete_namespace(&namespace).await;
 }

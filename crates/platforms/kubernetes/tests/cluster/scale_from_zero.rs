@@ -15,8 +15,10 @@ async fn the_first_request_starts_a_pod_and_the_last_pod_leaves() {
     let label = "serving.knative.dev/service=hello";
     let mut took = Vec::new();
     for _ in 0..3 {
-        until(120, "the service has no pods", async || bed.pods(&namespace, label).await.is_empty().then_some(()))
-            .await;
+        until(120, "the service has no pods", async || {
+            bed.pods(&namespace, label).await.is_empty().then_some(())
+        })
+        .await;
         let measured = load(&namespace, "hello", "sleep=1", 1.0, 1).await;
         assert!(measured.samples.iter().all(|sample| sample.result == CallResult::Status(200)));
         took.push(measured.samples[0].latency().as_millis_f64());

@@ -10,7 +10,8 @@ pub(super) fn settings(of: &Autoscaled) -> RevisionSettings {
     let text = |name: &str| of.annotations.get(&format!("autoscaling.knative.dev/{name}"));
     let number = |name: &str| text(name).and_then(|text| text.trim().parse::<f64>().ok());
     let count = |name: &str| text(name).and_then(|text| text.trim().parse::<i32>().ok());
-    let seconds = |name: &str| text(name).and_then(|text| milliseconds(text)).map(|ms| (ms / 1000) as u32);
+    let seconds =
+        |name: &str| text(name).and_then(|text| milliseconds(text)).map(|ms| (ms / 1000) as u32);
     RevisionSettings {
         container_concurrency: of.container_concurrency,
         // Requests per second would need counters of the pods; in flight is what activators report as well.
@@ -27,7 +28,8 @@ pub(super) fn settings(of: &Autoscaled) -> RevisionSettings {
         panic_threshold_percentage: number("panic-threshold-percentage"),
         target_burst_capacity: number("target-burst-capacity"),
         scale_down_delay_seconds: seconds("scale-down-delay"),
-        pod_retention_ms: text("scale-to-zero-pod-retention-period").and_then(|text| milliseconds(text)),
+        pod_retention_ms: text("scale-to-zero-pod-retention-period")
+            .and_then(|text| milliseconds(text)),
         is_unreachable: of.is_unreachable,
     }
 }
@@ -56,7 +58,9 @@ mod tests {
 
     #[test]
     fn durations_of_go_are_read() {
-        for (text, ms) in [("6s", 6000), ("1m30s", 90_000), ("500ms", 500), ("1h", 3_600_000), ("1.5s", 1500)] {
+        for (text, ms) in
+            [("6s", 6000), ("1m30s", 90_000), ("500ms", 500), ("1h", 3_600_000), ("1.5s", 1500)]
+        {
             assert_eq!(milliseconds(text), Some(ms), "{text}");
         }
         for wrong in ["", "6", "s", "6x", "-6s"] {

@@ -32,7 +32,8 @@ impl Autoscaled {
     /// Nothing if the object has no target yet.
     pub(super) fn read(object: &DynamicObject) -> Option<Self> {
         let spec = &object.data["spec"];
-        let condition = |name| condition(&object.data["status"], name).map(|found| found["status"] == "True");
+        let condition =
+            |name| condition(&object.data["status"], name).map(|found| found["status"] == "True");
         Some(Self {
             namespace: object.namespace()?,
             name: object.name_any(),
@@ -42,7 +43,9 @@ impl Autoscaled {
             deployment: spec["scaleTargetRef"]["name"].as_str()?.to_owned(),
             target: spec["scaleTargetRef"].clone(),
             protocol: spec["protocolType"].as_str().unwrap_or("http1").to_owned(),
-            container_concurrency: spec["containerConcurrency"].as_u64().map_or(0, |limit| limit as u32),
+            container_concurrency: spec["containerConcurrency"]
+                .as_u64()
+                .map_or(0, |limit| limit as u32),
             is_unreachable: spec["reachability"] == "Unreachable",
             was_active: condition("Active").unwrap_or(false),
             was_initialized: condition("ScaleTargetInitialized").unwrap_or(false),
@@ -68,12 +71,14 @@ impl Path {
     pub(super) fn read(object: &Value) -> Self {
         let status = &object["status"];
         let is_true = |name| condition(status, name).is_some_and(|found| found["status"] == "True");
-        let text = |name: &str| status[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let text =
+            |name: &str| status[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         Self {
             service: text("serviceName"),
             private_service: text("privateServiceName"),
             is_ready: is_true("Ready"),
-            activators_answer: object["spec"]["mode"] == "Proxy" && is_true("ActivatorEndpointsPopulated"),
+            activators_answer: object["spec"]["mode"] == "Proxy"
+                && is_true("ActivatorEndpointsPopulated"),
         }
     }
 }
@@ -124,7 +129,11 @@ impl Facts {
         let before = &object.data["status"];
         let (active, why, message) = match self.activity {
             Activity::Active => ("True", "", ""),
-            Activity::Activating => ("Unknown", "Queued", "Requests to the target are being buffered as resources are provisioned."),
+            Activity::Activating => (
+                "Unknown",
+                "Queued",
+                "Requests to the target are being buffered as resources are provisioned.",
+            ),
             Activity::Inactive => ("False", "NoTraffic", "The target is not receiving traffic."),
         };
         let initialized = self.is_initialized && self.path.service.is_some();
@@ -188,7 +197,8 @@ mod tests {
     }
 
     fn facts(activity: Activity, ready: u32) -> Facts {
-        let outcome = Outcome { want: Some(3), apply: Some(3), mode: PathMode::Serve, activators: 2 };
+        let outcome =
+            Outcome { want: Some(3), apply: Some(3), mode: PathMode::Serve, activators: 2 };
         let path = Path {
             service: Some("hello-00001".into()),
             private_service: Some("hello-00001-private".into()),
@@ -207,7 +217,10 @@ mod tests {
         let status = facts(Activity::Active, 1).status(&object(Value::Null), "t1");
         assert_eq!((state(&status, "Ready"), &status["desiredScale"]), ("True", &json!(3)));
         let waiting = facts(Activity::Activating, 0).status(&object(Value::Null), "t1");
-        assert_eq!((state(&waiting, "Ready"), state(&waiting, "ScaleTargetInitialized")), ("Unknown", "Unknown"));
+        assert_eq!(
+            (state(&waiting, "Ready"), state(&waiting, "ScaleTargetInitialized")),
+            ("Unknown", "Unknown")
+        );
         let idle = facts(Activity::Inactive, 1).status(&object(Value::Null), "t1");
         assert_eq!((state(&idle, "Active"), state(&idle, "Ready")), ("False", "False"));
     }
@@ -221,9 +234,15 @@ mod tests {
     #[test]
     fn the_path_carries_mode_owner_and_target() {
         let of = Autoscaled::read(&object(Value::Null)).unwrap();
-        assert_eq!((of.container_concurrency, of.deployment.as_str()), (5, "hello-00001-deployment"));
+        assert_eq!(
+            (of.container_concurrency, of.deployment.as_str()),
+            (5, "hello-00001-deployment")
+        );
         let made = serverless_service(&of, &facts(Activity::Active, 1).outcome);
-        assert_eq!((&made["spec"]["mode"], &made["spec"]["objectRef"]["name"]), (&json!("Serve"), &json!("hello-00001-deployment")));
+        assert_eq!(
+            (&made["spec"]["mode"], &made["spec"]["objectRef"]["name"]),
+            (&json!("Serve"), &json!("hello-00001-deployment"))
+        );
         assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], "u");
     }
 }

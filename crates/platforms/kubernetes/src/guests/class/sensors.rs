@@ -45,7 +45,10 @@ impl Default for Sensors {
     fn default() -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(PATIENCE));
-        Self { activators: Vec::new(), client: Client::builder(TokioExecutor::new()).build(connector) }
+        Self {
+            activators: Vec::new(),
+            client: Client::builder(TokioExecutor::new()).build(connector),
+        }
     }
 }
 
@@ -55,7 +58,8 @@ impl Sensors {
         let mut found = BTreeMap::new();
         for address in &self.activators {
             let page = self.get(&format!("http://{address}:9090/metrics"), "text/plain").await;
-            let text = page.map(|page| String::from_utf8_lossy(&page).into_owned()).unwrap_or_default();
+            let text =
+                page.map(|page| String::from_utf8_lossy(&page).into_owned()).unwrap_or_default();
             add_proxied(&text, &mut found);
         }
         found
@@ -66,12 +70,17 @@ impl Sensors {
         let count = u32::try_from(pods.len()).unwrap_or(u32::MAX);
         let asked = sample_size(count) as usize;
         let pages = pods.iter().take(asked).map(|address| async move {
-            let page = self.get(&format!("http://{address}:9090/metrics"), "application/protobuf").await?;
+            let page =
+                self.get(&format!("http://{address}:9090/metrics"), "application/protobuf").await?;
             Stat::decode(page).ok()
         });
-        let stats: Vec<Option<Stat>> = futures_util::stream::iter(pages).buffer_unordered(AT_ONCE).collect().await;
-        let answered: Vec<f64> =
-            stats.into_iter().flatten().map(|stat| (stat.concurrent - stat.proxied).max(0.0)).collect();
+        let stats: Vec<Option<Stat>> =
+            futures_util::stream::iter(pages).buffer_unordered(AT_ONCE).collect().await;
+        let answered: Vec<f64> = stats
+            .into_iter()
+            .flatten()
+            .map(|stat| (stat.concurrent - stat.proxied).max(0.0))
+            .collect();
         if answered.is_empty() {
             return 0.0;
         }
@@ -79,7 +88,8 @@ impl Sensors {
     }
 
     async fn get(&self, address: &str, accept: &str) -> Option<Bytes> {
-        let request = http::Request::get(address).header("accept", accept).body(Empty::new()).ok()?;
+        let request =
+            http::Request::get(address).header("accept", accept).body(Empty::new()).ok()?;
         let fetch = async {
             let answer = self.client.request(request).await.ok()?;
             let is_fine = answer.status().is_success();
@@ -134,7 +144,9 @@ mod tests {
 
     #[test]
     fn a_stat_has_the_field_numbers_of_knative() {
-        let bytes: &[u8] = &[0x0a, 1, b'p', 0x11, 0, 0, 0, 0, 0, 0, 0x08, 0x40, 0x19, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f];
+        let bytes: &[u8] = &[
+            0x0a, 1, b'p', 0x11, 0, 0, 0, 0, 0, 0, 0x08, 0x40, 0x19, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f,
+        ];
         let stat = Stat::decode(bytes).unwrap();
         assert_eq!((stat.pod.as_str(), stat.concurrent, stat.proxied), ("p", 3.0, 1.0));
     }

@@ -72,14 +72,20 @@ async fn every_method_answers_over_a_real_connection() {
     let address = format!("http://{}", listener.local_addr().unwrap());
     let service = ExternalScalerService::new(Scaler::new(known.clone()));
     let incoming = tonic::transport::server::TcpIncoming::from(listener);
-    let serving = tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
+    let serving =
+        tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     let channel = Channel::from_shared(address).unwrap().connect().await.unwrap();
     let active: IsActiveResponse =
         ask(&channel, "/externalscaler.ExternalScaler/IsActive", trigger("web")).await.unwrap();
     assert!(!active.result);
     let spec: GetMetricSpecResponse =
-        ask(&channel, "/externalscaler.ExternalScaler/GetMetricSpec", trigger("web")).await.unwrap();
-    assert_eq!((spec.metric_specs[0].metric_name.as_str(), spec.metric_specs[0].target_size), (METRIC, 1));
+        ask(&channel, "/externalscaler.ExternalScaler/GetMetricSpec", trigger("web"))
+            .await
+            .unwrap();
+    assert_eq!(
+        (spec.metric_specs[0].metric_name.as_str(), spec.metric_specs[0].target_size),
+        (METRIC, 1)
+    );
     let question =
         GetMetricsRequest { scaled_object_ref: Some(trigger("web")), metric_name: METRIC.into() };
     let metrics: GetMetricsResponse =
@@ -90,9 +96,11 @@ async fn every_method_answers_over_a_real_connection() {
     assert_eq!(missing.unwrap_err().code(), tonic::Code::Unimplemented);
     let mut grpc = Grpc::new(channel.clone());
     grpc.ready().await.unwrap();
-    let path = http::uri::PathAndQuery::from_static("/externalscaler.ExternalScaler/StreamIsActive");
+    let path =
+        http::uri::PathAndQuery::from_static("/externalscaler.ExternalScaler/StreamIsActive");
     let codec = ProstCodec::<ScaledObjectRef, IsActiveResponse>::default();
-    let stream = grpc.server_streaming(tonic::Request::new(trigger("web")), path, codec).await.unwrap();
+    let stream =
+        grpc.server_streaming(tonic::Request::new(trigger("web")), path, codec).await.unwrap();
     let mut stream = stream.into_inner();
     assert!(!stream.next().await.unwrap().unwrap().result, "the state comes first");
     known.set("web", Some(3));
