@@ -4,6 +4,8 @@
 
 #[path = "cluster/bed.rs"]
 mod bed;
+#[path = "cluster/chart.rs"]
+mod chart;
 #[path = "cluster/class.rs"]
 mod class;
 #[path = "cluster/control_groups.rs"]
