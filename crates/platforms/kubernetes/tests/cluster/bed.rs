@@ -16,13 +16,13 @@ const EDGE: &str = "http://10.77.0.1";
 /// Where measurements go; set by `cargo xtask kubernetes`.
 const MEASURED: &str = "WINDFALL_KUBERNETES_MEASURED";
 
-pub struct Bed {
-    pub client: Client,
+pub(crate) struct Bed {
+    pub(crate) client: Client,
 }
 
 impl Bed {
     /// The cluster, or nothing with a word about why `test` is skipped.
-    pub async fn with(test: &str, needs: Needs) -> Option<Self> {
+    pub(crate) async fn with(test: &str, needs: Needs) -> Option<Self> {
         // The tests create and delete objects: never on a cluster that happens to be the current context.
         if std::env::var_os(MEASURED).is_none() {
             skip(test, "only `cargo xtask kubernetes` runs it");
@@ -49,7 +49,7 @@ impl Bed {
     }
 
     /// Creates or changes an object by server-side apply.
-    pub async fn apply(&self, resource: &ApiResource, object: &Value) -> DynamicObject {
+    pub(crate) async fn apply(&self, resource: &ApiResource, object: &Value) -> DynamicObject {
         let api = self.api(resource, object["metadata"]["namespace"].as_str());
         let name = object["metadata"]["name"].as_str().unwrap();
         let apply = PatchParams::apply("windfall-tests").force();
@@ -57,12 +57,16 @@ impl Bed {
     }
 
     /// Deletes a namespace with all that is in it; nobody waits for the end.
-    pub async fn delete_namespace(&self, name: &str) {
+    pub(crate) async fn delete_namespace(&self, name: &str) {
         let api = self.api(&resource("", "v1", "Namespace", "namespaces"), None);
         let _ = api.delete(name, &DeleteParams::background()).await;
     }
 
-    pub fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(crate) fn api(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+    ) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
             None => Api::all_with(self.client.clone(), resource),
@@ -70,7 +74,7 @@ impl Bed {
     }
 
     /// A fresh namespace for one test.
-    pub async fn namespace(&self, name: &str) -> String {
+    pub(crate) async fn namespace(&self, name: &str) -> String {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.apply(&resource("", "v1", "Namespace", "namespaces"), &object).await;
         let account =
@@ -82,14 +86,14 @@ impl Bed {
         name.to_owned()
     }
 
-    pub async fn pods(&self, namespace: &str, label: &str) -> Vec<Pod> {
+    pub(crate) async fn pods(&self, namespace: &str, label: &str) -> Vec<Pod> {
         let api = Api::<Pod>::namespaced(self.client.clone(), namespace);
         let list = api.list(&ListParams::default().labels(label)).await.unwrap();
         list.items.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect()
     }
 
     /// The one pod with this label, once it is ready.
-    pub async fn ready_pod(&self, namespace: &str, label: &str) -> Pod {
+    pub(crate) async fn ready_pod(&self, namespace: &str, label: &str) -> Pod {
         until(60, "a pod is ready", async || {
             self.pods(namespace, label).await.into_iter().find(is_ready)
         })
@@ -97,7 +101,7 @@ impl Bed {
     }
 
     /// A Knative Service of the function under test, once it is ready.
-    pub async fn knative_service(&self, namespace: &str, name: &str, annotations: Value) {
+    pub(crate) async fn knative_service(&self, namespace: &str, name: &str, annotations: Value) {
         let object = json!({
             "apiVersion": "serving.knative.dev/v1", "kind": "Service",
             "metadata": {"name": name, "namespace": namespace},
@@ -124,17 +128,17 @@ impl Bed {
 
 /// What a test cannot do without.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
+pub(crate) enum Needs {
     Objects,
     Pods,
     Knative,
 }
 
-pub fn knative_services() -> ApiResource {
+pub(crate) fn knative_services() -> ApiResource {
     resource("serving.knative.dev", "v1", "Service", "services")
 }
 
-pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     let api_version =
         if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     ApiResource {
@@ -147,22 +151,22 @@ pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiReso
 }
 
 /// The image of the function under test.
-pub fn image() -> String {
+pub(crate) fn image() -> String {
     std::env::var("WINDFALL_KUBERNETES_IMAGE").unwrap_or_else(|_| "dev.local/function:1".to_owned())
 }
 
-pub fn condition(object: &Value, name: &str) -> bool {
+pub(crate) fn condition(object: &Value, name: &str) -> bool {
     let all = object["status"]["conditions"].as_array();
     all.is_some_and(|all| all.iter().any(|one| one["type"] == name && one["status"] == "True"))
 }
 
-pub fn is_ready(pod: &Pod) -> bool {
+pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
 }
 
 /// Sends `rate` requests a second for so long to a Knative Service, from a thread of its own.
-pub async fn load(
+pub(crate) async fn load(
     namespace: &str,
     service: &str,
     query: &str,
@@ -180,7 +184,7 @@ pub async fn load(
 }
 
 /// Asks ten times a second until there is an answer.
-pub async fn until<T>(seconds: u64, what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
+pub(crate) async fn until<T>(seconds: u64, what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(answer) = ask().await {
@@ -192,7 +196,7 @@ pub async fn until<T>(seconds: u64, what: &str, ask: impl AsyncFn() -> Option<T>
 }
 
 /// Writes a measurement for the summary of `cargo xtask kubernetes`.
-pub fn record(name: &str, value: &str) {
+pub(crate) fn record(name: &str, value: &str) {
     eprintln!("{name} {value}");
     let Some(path) = std::env::var_os(MEASURED) else { return };
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);

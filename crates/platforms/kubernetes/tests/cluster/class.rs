@@ -21,7 +21,7 @@ async fn our_class_scales_from_zero_to_several_pods_and_back() {
     bed.knative_service(&namespace, "ours", annotations).await;
     let label = "serving.knative.dev/service=ours";
     let gone = async || bed.pods(&namespace, label).await.is_empty().then_some(());
-    until(120, "no traffic, no pods", gone).await;
+    until(120, "no traffic, no pods", &gone).await;
     // 20 requests in flight and 3.5 per pod: six pods.
     let watch = async {
         let mut most = 0;
@@ -41,7 +41,7 @@ async fn our_class_scales_from_zero_to_several_pods_and_back() {
     let object = bed.api(&pod_autoscalers(), Some(&namespace)).get("ours-00001").await.unwrap();
     assert!(condition(&object.data, "ScaleTargetInitialized"));
     assert!(object.data["status"]["serviceName"].is_string());
-    until(120, "no traffic, no pods again", gone).await;
+    until(120, "no traffic, no pods again", &gone).await;
     guest.abort();
     bed.delete_namespace(&namespace).await;
 }

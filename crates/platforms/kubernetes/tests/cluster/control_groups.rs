@@ -7,20 +7,20 @@ const ROOT: &str = "/sys/fs/cgroup";
 
 /// CPU quota in microseconds per 100 ms and memory limit in bytes, as the kernel has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    pub cpu_quota: i64,
-    pub memory: u64,
+pub(crate) struct Limits {
+    pub(crate) cpu_quota: i64,
+    pub(crate) memory: u64,
 }
 
 /// The group of a container.
-pub struct ContainerGroup {
+pub(crate) struct ContainerGroup {
     cpu: PathBuf,
     memory: PathBuf,
 }
 
 impl ContainerGroup {
     /// Finds it by the container's id, which is the name of its folder.
-    pub fn find(container_id: &str) -> Option<Self> {
+    pub(crate) fn find(container_id: &str) -> Option<Self> {
         let id = container_id.rsplit('/').next()?;
         if Path::new(ROOT).join("cgroup.controllers").exists() {
             let folder = search(Path::new(ROOT), id, 0)?;
@@ -31,7 +31,7 @@ impl ContainerGroup {
         Some(Self { cpu, memory })
     }
 
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
         let first = |text: String| text.split_whitespace().next().unwrap_or("-1").to_owned();
         Limits {
