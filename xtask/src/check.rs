@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::fuzz::Campaign;
+use crate::kubernetes::Cluster;
 use crate::step::{Action, Outcome, Step, run, succeeds};
 use crate::tools::CARGO_DENY;
 
@@ -31,6 +32,7 @@ pub(crate) fn steps(long: bool) -> Vec<Step> {
     if long {
         // Building the wheel and filling an environment take minutes that a check of every change need not take.
         steps.insert(3, python(long));
+        steps.insert(4, kubernetes());
     }
     steps
 }
@@ -38,6 +40,12 @@ pub(crate) fn steps(long: bool) -> Vec<Step> {
 /// The Python package; says so where there is no Python to test it with.
 pub(crate) fn python(long: bool) -> Step {
     Step { name: "python", action: Box::new(move || crate::python::run_tests(long)) }
+}
+
+/// The tests against a real cluster; says so where there can be none.
+fn kubernetes() -> Step {
+    let cluster = Cluster { json: false, keep: false, knative: true, filter: None };
+    Step { name: "kubernetes", action: Box::new(move || cluster.step()) }
 }
 
 fn cargo(words: &'static str) -> Action {

@@ -7,6 +7,7 @@ mod print;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use windfall_kubernetes::guests;
 
 /// Manages the resources of Deployments and Knative Services on a Kubernetes cluster.
 #[derive(Parser)]
@@ -36,6 +37,9 @@ enum Command {
     Guest {
         /// Which one.
         host: Host,
+        /// Where KEDA's questions are answered.
+        #[arg(long, default_value = "0.0.0.0:9292")]
+        listen: std::net::SocketAddr,
     },
 }
 
@@ -82,7 +86,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
         Command::Controller(arguments) => controller::run(arguments),
         Command::Restore(arguments) => controller::restore(arguments),
         Command::Bench(arguments) => bench::run(arguments),
-        Command::Guest { host } => guest(host),
+        Command::Guest { host, listen } => guest(host, listen),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -93,13 +97,19 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-fn guest(host: Host) -> Result<(), Failure> {
-    let name = match host {
-        Host::Vpa => "vpa",
-        Host::Keda => "keda",
-        Host::Class => "class",
-    };
-    Err(Failure::Argument(format!("this build has no guest `{name}`")))
+fn guest(host: Host, listen: std::net::SocketAddr) -> Result<(), Failure> {
+    controller::log(false);
+    with_client(async |client| {
+        match host {
+            Host::Vpa => guests::serve_vpa(client).await,
+            Host::Class => guests::serve_class(client).await,
+            Host::Keda => {
+                let served = guests::serve_keda(client, listen).await;
+                served.map_err(|error| Failure::Unfinished(error.to_string()))?;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// A runtime with a client of the cluster that the environment names.
