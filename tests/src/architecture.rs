@@ -57,6 +57,16 @@ fn nothing_unfinished_lands() {
 }
 
 #[test]
+fn words_are_plain() {
+    none(text::dialect(&Repository::open()));
+}
+
+#[test]
+fn every_promise_names_tests_that_exist() {
+    none(pages::specification(&Repository::open()));
+}
+
+#[test]
 fn no_file_names_a_place_on_one_machine() {
     none(text::machine_paths(&Repository::open()));
 }

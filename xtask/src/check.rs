@@ -1,20 +1,41 @@
-//! Everything that must hold, cheapest first. CI runs the short form.
+//! Everything that must hold, cheapest first, at three depths.
+//!
+//! | | every change | `--ci` | `--long` |
+//! |---|---|---|---|
+//! | format, lints, tests, docs, generated files | all | all | all, with the tests that are ignored elsewhere |
+//! | Python | | short tests | all tests |
+//! | dependencies | cargo-deny where it is installed | cargo-deny | cargo-deny |
+//! | fuzz targets | compiled | 100,000 inputs each | 100,000 inputs each |
+//!
+//! `--ci` leaves out what measures time or trains for minutes: a slow machine must not make it fail. Where a tool or
+//! a package cannot be downloaded, `--ci` skips its step and says so, while `--long` fails.
 
 use std::process::Command;
 
 use crate::fuzz::Campaign;
 use crate::kubernetes::Cluster;
 use crate::step::{Action, Outcome, Step, run, succeeds};
-use crate::tools::CARGO_DENY;
+use crate::tools::{CARGO_DENY, CARGO_FUZZ};
 
 /// Gives golden tests leave to rewrite their files instead of comparing with them.
 pub(crate) const BLESS: &str = "WINDFALL_BLESS";
 
-/// Inputs per fuzz target in the long check: some ten seconds each, enough to notice that a change broke a
-/// reader. Campaigns are for `cargo xtask fuzz`.
+/// Inputs per fuzz target: some ten seconds each, enough to notice that a change broke a reader. Campaigns are
+/// for `cargo xtask fuzz`.
 const FUZZ_RUNS: u64 = 100_000;
 
-pub(crate) fn steps(long: bool) -> Vec<Step> {
+/// How much is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// For every change.
+    Short,
+    /// What CI runs.
+    Ci,
+    /// Everything there is.
+    Long,
+}
+
+pub(crate) fn steps(depth: Depth) -> Vec<Step> {
     let before = working_tree();
     let mut steps = vec![
         Step { name: "format", action: cargo("fmt --all --check") },
@@ -23,16 +44,20 @@ pub(crate) fn steps(long: bool) -> Vec<Step> {
             action: cargo("clippy --workspace --all-targets --all-features -- -D warnings"),
         },
         // Unit tests, integration tests (the architecture rules among them) and doctests.
-        Step { name: "tests", action: tests(long) },
+        Step { name: "tests", action: tests(depth) },
         Step { name: "docs", action: docs() },
-        Step { name: "dependencies", action: Box::new(move || dependencies(long)) },
-        Step { name: "fuzz targets", action: Box::new(move || fuzz_targets(long)) },
+        Step { name: "dependencies", action: Box::new(move || dependencies(depth)) },
+        Step { name: "fuzz targets", action: Box::new(move || fuzz_targets(depth)) },
         Step { name: "generated files", action: Box::new(move || generated_files(before)) },
     ];
-    if long {
-        // Building the wheel and filling an environment take minutes that a check of every change need not take.
-        steps.insert(3, python(long));
-        steps.insert(4, kubernetes());
+    // Building the wheel and filling an environment take minutes that a check of every change need not take.
+    match depth {
+        Depth::Short => {}
+        Depth::Ci => steps.insert(3, python_where_possible()),
+        Depth::Long => {
+            steps.insert(3, python(true));
+            steps.insert(4, kubernetes());
+        }
     }
     steps
 }
@@ -48,15 +73,26 @@ fn kubernetes() -> Step {
     Step { name: "kubernetes", action: Box::new(move || cluster.step()) }
 }
 
+/// The short tests of the Python package, if its packages can be downloaded.
+fn python_where_possible() -> Step {
+    let action = || match crate::python::prepare(false) {
+        Ok(_) => crate::python::run_tests(false),
+        Err(why) => {
+            Ok(Outcome::Skipped(format!("the packages for the tests cannot be had: {why}")))
+        }
+    };
+    Step { name: "python", action: Box::new(action) }
+}
+
 fn cargo(words: &'static str) -> Action {
     Box::new(move || passed(Command::new("cargo").args(words.split(' '))))
 }
 
-fn tests(long: bool) -> Action {
+fn tests(depth: Depth) -> Action {
     Box::new(move || {
         let mut tests = Command::new("cargo");
         tests.args(["test", "--workspace", "--all-features"]);
-        if long {
+        if depth == Depth::Long {
             tests.args(["--", "--include-ignored"]);
         }
         // A golden file that is rewritten during a check would always agree with itself.
@@ -98,8 +134,12 @@ fn working_tree() -> Option<String> {
 
 /// Licences, sources, bans and known vulnerabilities. The short check does without cargo-deny where it is not
 /// installed: the architecture tests read the same file and judge all but the vulnerabilities.
-fn dependencies(long: bool) -> Result<Outcome, String> {
-    let tool = if long { Some(CARGO_DENY.install()?) } else { CARGO_DENY.find() };
+fn dependencies(depth: Depth) -> Result<Outcome, String> {
+    let tool = match depth {
+        Depth::Short => CARGO_DENY.find(),
+        Depth::Ci => CARGO_DENY.install().ok(),
+        Depth::Long => Some(CARGO_DENY.install()?),
+    };
     let Some(tool) = tool else {
         return Ok(Outcome::Skipped(
             "no cargo-deny here, `cargo xtask check --long` installs it; the architecture tests have \
@@ -119,14 +159,25 @@ fn dependencies(long: bool) -> Result<Outcome, String> {
     ))
 }
 
-/// The short check compiles the targets, the long one runs them.
-fn fuzz_targets(long: bool) -> Result<Outcome, String> {
-    if long {
+/// The short check compiles the targets, the others run them.
+fn fuzz_targets(depth: Depth) -> Result<Outcome, String> {
+    let is_run = match depth {
+        Depth::Short => false,
+        Depth::Ci => CARGO_FUZZ.install().is_ok(),
+        Depth::Long => true,
+    };
+    if is_run {
         let campaign = Campaign { runs: FUZZ_RUNS, target: None, keep: false };
         return campaign.run().map(|()| Outcome::Passed);
     }
     let mut check = Command::new("cargo");
     check.args(["check", "--manifest-path", "fuzz/Cargo.toml"]);
     // Nothing is linked, so libFuzzer itself need not be compiled; no file has to be there.
-    passed(check.env("CUSTOM_LIBFUZZER_PATH", "target/libFuzzer.a"))
+    run(check.env("CUSTOM_LIBFUZZER_PATH", "target/libFuzzer.a"))?;
+    Ok(match depth {
+        Depth::Short => Outcome::Passed,
+        Depth::Ci | Depth::Long => Outcome::PassedWithout(
+            "running them, because cargo-fuzz cannot be installed here".to_owned(),
+        ),
+    })
 }

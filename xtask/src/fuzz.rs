@@ -99,7 +99,8 @@ fn all_targets() -> Result<Vec<String>, String> {
 fn build(target: Option<&str>) -> Result<(), String> {
     let tool = CARGO_FUZZ.install()?;
     let mut build = Command::new(fs::canonicalize(&tool).unwrap_or(tool));
-    build.args(["build", "--sanitizer", "none"]).args(target);
+    // Named, so that `CARGO_TARGET_DIR` does not take the programs elsewhere.
+    build.args(["build", "--sanitizer", "none", "--target-dir", "fuzz/target"]).args(target);
     run(build.env("RUSTC_BOOTSTRAP", "1"))
 }
 

@@ -1,4 +1,4 @@
-//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check` is what CI runs.
+//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check --ci` is what CI runs.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks")]
 
 mod check;
@@ -10,6 +10,7 @@ mod tools;
 
 use std::process::{Command, ExitCode};
 
+use check::Depth;
 use fuzz::Campaign;
 use kubernetes::Cluster;
 
@@ -17,7 +18,7 @@ use kubernetes::Cluster;
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     List,
-    Check { long: bool },
+    Check(Depth),
     Bless,
     Fuzz(Campaign),
     Python { long: bool },
@@ -25,11 +26,12 @@ enum Task {
 }
 
 const LIST: &str = "\
-cargo xtask check              what CI runs: format, lints, tests, docs, dependencies, fuzz targets
-cargo xtask check --long       the same with long tests, those in Python, cargo-deny and a run of every fuzz target
+cargo xtask check              for every change: format, lints, tests, docs, dependencies, fuzz targets
+cargo xtask check --ci         what CI runs: the same with cargo-deny, a run of every fuzz target and Python's short tests
+cargo xtask check --long       everything: the same with the tests that train, measure or take minutes, in Python too
 cargo xtask bless              rewrite the golden files; review the difference before you commit it
 cargo xtask python             build the Python package and run its short tests in an environment of their own
-cargo xtask python --long      all tests: ONNX, the notebook, trainings by stable-baselines3 and Ray as well
+cargo xtask python --long      all tests: trainings by stable-baselines3, in one file and by RLlib on Ray as well
 cargo xtask kubernetes         a real cluster with Knative on this machine, the tests against it, and its end
 cargo xtask kubernetes --format json   the summary as JSON
 cargo xtask kubernetes --keep          leave the cluster up
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
             print!("{LIST}");
             ExitCode::SUCCESS
         }
-        Ok(Task::Check { long }) => step::run_all(check::steps(long)),
+        Ok(Task::Check(depth)) => step::run_all(check::steps(depth)),
         Ok(Task::Bless) => bless(),
         Ok(Task::Fuzz(campaign)) => ended(campaign.run()),
         Ok(Task::Kubernetes(cluster)) => cluster.run(),
@@ -70,8 +72,9 @@ fn parse(words: &[String]) -> Result<Task, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] | ["help" | "-h" | "--help"] => Ok(Task::List),
-        ["check"] => Ok(Task::Check { long: false }),
-        ["check", "--long"] => Ok(Task::Check { long: true }),
+        ["check"] => Ok(Task::Check(Depth::Short)),
+        ["check", "--ci"] => Ok(Task::Check(Depth::Ci)),
+        ["check", "--long"] => Ok(Task::Check(Depth::Long)),
         ["bless"] => Ok(Task::Bless),
         ["python"] => Ok(Task::Python { long: false }),
         ["python", "--long"] => Ok(Task::Python { long: true }),

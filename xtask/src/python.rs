@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   target/python/wheels   the wheel, built by maturin
-//!   target/python/short    the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow
-//!   target/python/long     all tests: types, ONNX, the notebook, PyTorch, stable-baselines3 and Ray as well
+//!   target/python/short    the short tests: Gymnasium, PettingZoo, pandas, polars, Arrow, types, ONNX, the notebook
+//!   target/python/long     all tests: trainings with PyTorch, stable-baselines3 and Ray as well
 //! ```
 //!
 //! The environments stay between runs, so that only the first one downloads. They are made anew if the interpreter
@@ -28,10 +28,6 @@ const SHORT: &[&str] = &[
     "pandas",
     "polars",
     "pyarrow",
-];
-
-/// What the long ones need as well. PyPI's PyTorch for Linux brings its CUDA libraries, about 5 GB on disk.
-const LONG: &[&str] = &[
     "mypy",
     "onnx",
     "onnxruntime",
@@ -39,26 +35,29 @@ const LONG: &[&str] = &[
     "nbclient",
     "nbformat",
     "ipykernel",
-    "stable-baselines3>=2.5",
-    "ray[rllib]>=2.40",
-    "scipy",
 ];
+
+/// What the long ones need as well. PyPI's PyTorch for Linux brings its CUDA libraries, about 5 GB on disk.
+const LONG: &[&str] = &["stable-baselines3>=2.5", "ray[rllib]>=2.40", "scipy"];
 
 /// The oldest Python that the wheel is for.
 const OLDEST: (u32, u32) = (3, 10);
 
+/// Makes the environment for the tests, if there is a Python to make it with.
+pub(crate) fn prepare(long: bool) -> Result<Option<PathBuf>, String> {
+    interpreter().map(|python| environment(&target().join("python"), &python, long)).transpose()
+}
+
 /// Builds the wheel and runs the tests in an environment of their own.
 pub(crate) fn run_tests(long: bool) -> Result<Outcome, String> {
-    let Some(python) = interpreter() else {
+    let Some(venv) = prepare(long)? else {
         return Ok(Outcome::Skipped(
             "no Python from 3.10 on here (python3, or what WINDFALL_PYTHON names); the package `windfall` was not \
              built and not tested"
                 .to_owned(),
         ));
     };
-    let folder = target().join("python");
-    let venv = environment(&folder, &python, long)?;
-    let wheel = build_wheel(&folder, &venv, long)?;
+    let wheel = build_wheel(&target().join("python"), &venv, long)?;
     let program = build_program(long)?;
     let mut install = Command::new(tool(&venv, "pip"));
     install.args([
@@ -138,7 +137,12 @@ fn build_wheel(folder: &Path, venv: &Path, long: bool) -> Result<PathBuf, String
 /// The program `windfall`, which the tests compare the package with.
 fn build_program(long: bool) -> Result<PathBuf, String> {
     let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--profile", profile(long), "--package", "windfall-cli"]);
+    build.args(["build", "--quiet", "--profile", profile(long), "--bin", "windfall"]);
+    if !long {
+        // What is selected decides the features of dependencies, and a test among it adds those for tests. With fewer of
+        // them than `cargo test --workspace` has, `core` and so every crate would be compiled again.
+        build.args(["--workspace", "--all-features", "--test", "api"]);
+    }
     run(like_tests(&mut build, long))?;
     let name = if cfg!(windows) { "windfall.exe" } else { "windfall" };
     Ok(target().join(if long { "quick" } else { "debug" }).join(name))

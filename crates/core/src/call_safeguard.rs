@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_above_the_ceiling_is_cut_and_noted() {
+    fn a_decision_above_the_ceiling_is_cut_and_noted() {
         let mut chain = CallSafeguardChain::default();
         let decision = CallDecision::exactly(Allocation::new(12_000, 0), "too much");
         let plan = chain.at_dispatch(&call(), &decision).unwrap();

@@ -27,6 +27,7 @@ pub mod peak_range;
 pub mod platform;
 pub mod policy;
 pub mod quantile_window;
+pub mod queue_order;
 pub mod record;
 pub mod safeguard;
 pub mod seed;
@@ -54,6 +55,7 @@ pub use platform::{
 };
 pub use policy::{Needs, Policy, PolicyError};
 pub use quantile_window::QuantileWindow;
+pub use queue_order::QueueOrder;
 pub use record::{
     Amendment, CallRecord, DecidedBy, IntervalRecord, Resource, SeenPeaks, TelemetrySink,
     TickRecord,

@@ -54,7 +54,7 @@ pub struct FunctionView {
     pub memory_peak_mib: f64,
     /// How long a new instance usually takes.
     pub cold_start: Duration,
-    /// Every change of the number of calls in the system inside the window, in order. Told only where
+    /// Every change of the number of calls in the system inside the window, in order. Present only where
     /// the platform sees single calls and the policy has asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub presence: Vec<PresenceStep>,

@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_is_rounded_up_to_whole_units() {
+    fn a_decision_is_rounded_up_to_whole_units() {
         assert_eq!(MilliCpu::from_cores(0.2501), Ok(MilliCpu::new(251)));
         assert_eq!(Mebibytes::from_mib(0.3), Ok(Mebibytes::new(1)));
     }

@@ -1,6 +1,7 @@
 // The frame: pages by the address, live state, the time cursor, the mode and the kill switch.
 import { change, follow, hasToken, read, takeToken } from "/assets/client.js";
 import { attempt, clock, count, h, millis, percent, toast } from "/assets/elements.js";
+import { address, remember } from "/assets/address.js";
 import { cursor, setCursor } from "/assets/charts.js";
 import { clusterPage } from "/assets/page-cluster.js";
 import { functionsPage } from "/assets/page-functions.js";
@@ -15,18 +16,20 @@ addEventListener("error", (event) => window.windfallProblems.push(String(event.m
 addEventListener("unhandledrejection", (event) => window.windfallProblems.push(String(event.reason)));
 
 takeToken();
-const PAGES = [["cluster", "Cluster", clusterPage], ["functions", "Functions", functionsPage], ["tape", "Decision tape", tapePage], ["advice", "Recommendations", advicePage], ["learning", "Learning", learningPage]];
+const PAGES = [["cluster", "Cluster", clusterPage], ["functions", "Functions", functionsPage], ["tape", "Tape", tapePage], ["advice", "Advice", advicePage], ["learning", "Learning", learningPage]];
 const main = document.getElementById("main");
 const app = { status: null, following: true, refresh: () => page && page.refresh && page.refresh() };
 let page = null;
 let shown = "";
 
 function route() {
-  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const { path, parameters } = address();
   const [name, ...rest] = path.split("/");
-  const parameters = new URLSearchParams(query || "");
-  if (parameters.has("at")) { app.following = false; setCursor(Number(parameters.get("at"))); }
-  const key = path + "?" + (parameters.get("id") || "");
+  if (parameters.has("at")) setCursor(Number(parameters.get("at")));
+  else if (cursor.at !== null) remember({ at: cursor.at.toFixed(1) });
+  // Another moment on the same page moves the cursor alone.
+  parameters.delete("at");
+  const key = `${path}?${parameters}`;
   if (key === shown) return;
   shown = key;
   const found = PAGES.find(([id]) => id === name);
@@ -95,7 +98,7 @@ bar.append(followButton, slider, when);
 function goLive() {
   app.following = true;
   setCursor(null);
-  if (location.hash.includes("at=")) history.replaceState(null, "", location.hash.split("?")[0]);
+  remember({ at: null });
 }
 cursor.listeners.add(() => {
   const end = app.status ? app.status.now : 1;
@@ -111,7 +114,7 @@ let writing;
 cursor.listeners.add(() => {
   clearTimeout(writing);
   if (cursor.at === null) return;
-  writing = setTimeout(() => { if (cursor.at !== null) history.replaceState(null, "", `${location.hash.split("?")[0]}?at=${cursor.at.toFixed(1)}`); }, 250);
+  writing = setTimeout(() => { if (cursor.at !== null) remember({ at: cursor.at.toFixed(1) }); }, 250);
 });
 function drawTime(status) {
   slider.min = Math.max(0, status.now - 3600);

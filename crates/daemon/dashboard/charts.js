@@ -24,17 +24,21 @@ function niceStep(span, wanted) {
   const power = 10 ** Math.floor(Math.log10(raw || 1));
   return [1, 2, 2.5, 5, 10].map((m) => m * power).find((step) => step >= raw) || power * 10;
 }
-const short = (value) => (Math.abs(value) >= 1000 ? (value / 1000).toFixed(value % 1000 ? 1 : 0) + "k" : Math.abs(value) >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 1 ? 1 : 2));
-const clock = (s) => `${Math.floor(s / 60)}:${String(Math.floor(s) % 60).padStart(2, "0")}`;
+// A label has as many decimals as its step needs: 0, 2.5, 5 or 0, 0.25, 0.5.
+const decimals = (step) => { const shown = String(+step.toPrecision(3)); return shown.includes(".") ? shown.split(".")[1].length : 0; };
+const short = (value, step) => (step >= 1000 ? (value / 1000).toFixed(decimals(step / 1000)) + "k" : value.toFixed(decimals(step)));
+// Milliseconds on an axis: 0, 250 ms, 500 ms or 0, 1 s, 2 s.
+export const timeLabel = (value, step) => (value === 0 ? "0" : value >= 1000 ? `${+(value / 1000).toFixed(2)} s` : `${value.toFixed(decimals(step))} ms`);
+const clock = (s) => (s >= 3600 ? `${Math.floor(s / 3600)}:${String(Math.floor(s / 60) % 60).padStart(2, "0")}:${String(Math.floor(s) % 60).padStart(2, "0")}` : `${Math.floor(s / 60)}:${String(Math.floor(s) % 60).padStart(2, "0")}`);
 
-// spec: { series: [{ points: [[x, y]], color, kind: line|area|dash|dots, between }], marks: [[x, color]], unit, min, max, x0, x1, level: [y, color, label] }
+// spec: { series: [{ points: [[x, y]], color, kind: line|step|area|dash|dots }], marks: [[x, color]], format, min, max, x0, x1, level: [y, color, label] }
 export function chart(spec, options = {}) {
   const canvas = document.createElement("canvas");
   canvas.className = `chart ${options.tall ? "tall" : ""}`;
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", options.label || "chart");
   let last = spec;
-  const area = { left: 40, right: 10, top: 8, bottom: 20 };
+  const area = { left: 46, right: 12, top: 10, bottom: 22 };
   let scale = null;
   function draw() {
     if (!canvas.isConnected) return;
@@ -60,13 +64,14 @@ export function chart(spec, options = {}) {
     g.textAlign = "right"; g.textBaseline = "middle";
     for (let y = Math.ceil(y0 / step) * step; y <= y1; y += step) {
       g.strokeStyle = css("--line"); g.beginPath(); g.moveTo(area.left, Y(y)); g.lineTo(width - area.right, Y(y)); g.stroke();
-      g.fillStyle = css("--faint"); g.fillText(short(y), area.left - 6, Y(y));
+      g.fillStyle = css("--faint"); g.fillText((last.format || short)(y, step), area.left - 7, Y(y));
     }
     g.textAlign = "center"; g.textBaseline = "top";
     const xStep = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800].find((s) => (x1 - x0) / s <= width / 80) || 3600;
     g.fillStyle = css("--faint");
     if (!last.plainX) for (let x = Math.ceil(x0 / xStep) * xStep; x <= x1; x += xStep) g.fillText(clock(x), X(x), height - area.bottom + 5);
-    else { const s = niceStep(x1 - x0, width / 90); for (let x = Math.ceil(x0 / s) * s; x <= x1; x += s) g.fillText(short(x), X(x), height - area.bottom + 5); }
+    else { const s = niceStep(x1 - x0, width / 90); for (let x = Math.ceil(x0 / s) * s; x <= x1; x += s) g.fillText((last.formatX || short)(x, s), X(x), height - area.bottom + 5); }
+    if (!ys.length) { g.fillStyle = css("--soft"); g.textAlign = "center"; g.textBaseline = "middle"; g.fillText(last.empty || "nothing to draw yet", (area.left + width - area.right) / 2, (area.top + height - area.bottom) / 2); }
     g.save(); g.beginPath(); g.rect(area.left, 0, width - area.left - area.right, height - area.bottom + 1); g.clip();
     for (const one of last.series) drawSeries(g, one, X, Y, Y(Math.max(0, y0)));
     for (const [x, color] of last.marks || []) { g.fillStyle = css(color); g.fillRect(X(x) - 1, height - area.bottom - 7, 2, 7); }
@@ -120,28 +125,24 @@ function drawSeries(g, one, X, Y, base) {
   }
   if (one.kind === "dash") g.setLineDash([5, 4]);
   g.beginPath();
-  let before = null;
+  let [before, level] = [null, null];
   for (const [x, y] of points) {
     const gap = before !== null && one.gap && x - before > one.gap;
-    if (before === null || gap) g.moveTo(X(x), Y(y)); else g.lineTo(X(x), Y(y));
-    before = x;
+    if (before === null || gap) g.moveTo(X(x), Y(y)); else { if (one.kind === "step") g.lineTo(X(x), level); g.lineTo(X(x), Y(y)); }
+    [before, level] = [x, Y(y)];
   }
   g.stroke(); g.setLineDash([]);
   if (one.gap) for (const [x, y] of points) { g.beginPath(); g.arc(X(x), Y(y), 1.6, 0, 7); g.fill(); }
 }
 
+// Bars of a fixed size, drawn without asking the page for its layout: a list of 500 functions has 500 of them.
+const SPARK = { width: 110, height: 24 };
 export function spark(values, color = "--used") {
-  const canvas = document.createElement("canvas");
-  canvas.className = "spark";
-  canvas.setAttribute("aria-hidden", "true");
-  const paint = () => {
-    const { g, width, height } = fit(canvas);
-    const most = Math.max(1, ...values);
-    const step = width / values.length;
-    g.fillStyle = css(color);
-    values.forEach((value, place) => { const tall = value ? Math.max(1.5, (value / most) * (height - 2)) : 0.6; g.globalAlpha = value ? 0.9 : 0.35; g.fillRect(place * step, height - tall, Math.max(1, step - 1), tall); });
-  };
-  canvas.paint = (next) => { values = next; if (canvas.isConnected) paint(); };
-  requestAnimationFrame(() => canvas.isConnected && paint());
-  return canvas;
+  const most = Math.max(1, ...values);
+  const step = SPARK.width / values.length;
+  const bar = (value, place) => `M${((place + 0.5) * step).toFixed(1)} ${SPARK.height}v${-(value ? Math.max(1.5, (value / most) * (SPARK.height - 2)) : 0.6).toFixed(1)}`;
+  const make = (tag, attributes) => { const element = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value); return element; };
+  const svg = make("svg", { class: "spark", viewBox: `0 0 ${SPARK.width} ${SPARK.height}`, "aria-hidden": "true" });
+  svg.append(make("path", { d: values.map(bar).join(""), "stroke-width": Math.max(1, step - 1), style: `stroke:var(${color})` }));
+  return svg;
 }

@@ -12,7 +12,7 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-export const number = (value, digits = 1) => (value === null || value === undefined || Number.isNaN(value) ? "–" : Number(value).toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits > 1 ? digits : 0 }));
+export const number = (value, digits = 1) => (value === null || value === undefined || Number.isNaN(value) ? "–" : Number(value).toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits > 1 ? digits : 0, signDisplay: "negative" }).replace("-", "−"));
 export const count = (value) => (value >= 1e6 ? number(value / 1e6, 1) + " M" : value >= 1e5 ? number(value / 1e3, 0) + " k" : number(value, 0));
 export const percent = (share, digits = 1) => (share === null || share === undefined ? "–" : number(share * 100, digits) + " %");
 export const millis = (ms) => (ms === null || ms === undefined ? "–" : ms >= 10000 ? number(ms / 1000, 1) + " s" : ms >= 1000 ? number(ms / 1000, 2) + " s" : number(ms, ms < 10 ? 1 : 0) + " ms");
@@ -32,7 +32,9 @@ export const standing = (it) => h("span", { class: `pill plain ${STANDING[it.wor
 export function budget(left, calls) {
   if (!calls) return h("span", { class: "faint" }, "–");
   const level = left < 0 ? "bad" : left < 0.5 ? "warn" : "";
-  return h("span", { class: `budget ${level}`, title: `${percent(left, 0)} of the last hour's error budget is left` }, h("span", {}, h("i", { style: `width:${Math.max(2, Math.min(100, left * 100))}%` })), percent(Math.max(left, -9.99), 0));
+  const text = left < -1 ? "over" : `${left < 0 ? "−" : ""}${number(Math.abs(left) * 100, 0)} %`;
+  const width = left < 0 ? 100 : Math.max(2, Math.min(100, left * 100));
+  return h("span", { class: `budget ${level}`, title: left < 0 ? `${number(1 - left, 1)} times as many calls were late in the last hour as the objective allows` : `${text} of the last hour's error budget is left` }, h("span", {}, h("i", { style: `width:${width}%` })), text);
 }
 export function tile(label, value, more, level = "") {
   return h("div", { class: `tile ${level}` }, h("div", { class: "label" }, label), h("div", { class: "value" }, value), h("div", { class: "more" }, more || "\u00a0"));

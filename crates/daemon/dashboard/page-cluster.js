@@ -3,6 +3,14 @@ import { read } from "/assets/client.js";
 import { chart, cursor, nearest } from "/assets/charts.js";
 import { cores, count, h, legend, millis, mib, money, number, percent, tile } from "/assets/elements.js";
 
+// Nodes with a bar of their own; beyond that the others share one.
+const MOST_NODES = 12;
+function together(nodes) {
+  const sum = { is_up: true };
+  for (const node of nodes) for (const [key, value] of Object.entries(node)) if (typeof value === "number") sum[key] = (sum[key] || 0) + value;
+  return sum;
+}
+
 export function clusterPage() {
   const tiles = h("div", { class: "tiles" });
   const nodes = h("div", { class: "nodes" });
@@ -39,13 +47,16 @@ export function clusterPage() {
   }
   function drawNodes() {
     const width = (value, node) => `width:${Math.max(0, Math.min(100, (100 * value) / node.capacity_cores))}%`;
-    nodes.replaceChildren(...data.nodes.map((node, place) => {
+    const shown = data.nodes.length > MOST_NODES ? MOST_NODES - 1 : data.nodes.length;
+    const named = data.nodes.slice(0, shown).map((node, place) => [`node ${place}`, node]);
+    if (shown < data.nodes.length) named.push([`${data.nodes.length - shown} more`, together(data.nodes.slice(shown))]);
+    nodes.replaceChildren(...named.map(([name, node]) => {
       const lent = Math.min(node.lent_cores, node.granted_cores);
       const used = Math.min(node.used_cores, node.granted_cores);
       const idle = Math.max(0, node.granted_cores - used - lent);
       const price = (value) => money(value * data.price_per_core_hour, data.currency);
-      return h("div", { class: "node" }, h("div", { class: "name" }, `node ${place}`),
-        h("div", { class: "bar", role: "img", "aria-label": `node ${place}: ${cores(node.used_cores)} cores used, ${cores(node.granted_cores)} granted, ${cores(node.reserved_cores)} reserved of ${cores(node.capacity_cores)}`, title: `used ${cores(node.used_cores)} · granted ${cores(node.granted_cores)} · reserved ${cores(node.reserved_cores)} · harvested ${cores(node.harvested_cores)} · lent ${cores(node.lent_cores)} · held back ${cores(node.held_back_cores)} · capacity ${cores(node.capacity_cores)} cores · ${mib(node.granted_mib)} of ${mib(node.capacity_mib)}` },
+      return h("div", { class: "node" }, h("div", { class: "name" }, name),
+        h("div", { class: "bar", role: "img", "aria-label": `${name}: ${cores(node.used_cores)} cores used, ${cores(node.granted_cores)} granted, ${cores(node.reserved_cores)} reserved of ${cores(node.capacity_cores)}`, title: `used ${cores(node.used_cores)} · granted ${cores(node.granted_cores)} · reserved ${cores(node.reserved_cores)} · harvested ${cores(node.harvested_cores)} · lent ${cores(node.lent_cores)} · held back ${cores(node.held_back_cores)} · capacity ${cores(node.capacity_cores)} cores · ${mib(node.granted_mib)} of ${mib(node.capacity_mib)}` },
           h("i", { class: "used", style: width(used, node) }), h("i", { class: "held", style: width(idle, node) }), h("i", { class: "lent", style: width(lent, node) }), h("i", { class: "harvested", style: width(node.harvested_cores, node) }), h("i", { class: "back", style: width(node.held_back_cores, node) }),
           h("span", { class: "mark-reserved", style: `left:${Math.min(99.6, (100 * node.reserved_cores) / node.capacity_cores)}%` })),
         h("div", { class: "cost" }, node.is_up ? [`${cores(node.granted_cores)} of ${cores(node.capacity_cores)} cores `, h("small", {}, `${price(node.granted_cores)}/h, −${price(node.harvested_cores)}`)] : "down"));

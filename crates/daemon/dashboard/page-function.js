@@ -1,6 +1,6 @@
 // One function: latency against objective, allocation against use, cost against latency, calls, decisions, replay.
 import { change, read } from "/assets/client.js";
-import { chart, cursor, nearest } from "/assets/charts.js";
+import { chart, cursor, nearest, timeLabel } from "/assets/charts.js";
 import { attempt, budget, clock, cores, count, functionLink, h, legend, mib, millis, number, percent, slo, standing, tapeEntry, tile, toast } from "/assets/elements.js";
 
 export function functionPage(app, name) {
@@ -11,6 +11,7 @@ export function functionPage(app, name) {
   const moment = h("span", { class: "note" });
   const latency = chart({ series: [] }, { label: "latency against the objective" });
   const allocation = chart({ series: [] }, { label: "allocation against use" });
+  const instances = chart({ series: [] }, { label: "instances over time" });
   const cost = chart({ series: [] }, { label: "core-seconds held against latency of recent calls" });
   const callRows = h("tbody");
   const tape = h("div", { class: "tape" });
@@ -40,7 +41,7 @@ export function functionPage(app, name) {
       tile("Error budget", budget(data.budget_left, data.calls), `${count(data.late)} of ${count(data.calls)} calls late`),
       tile("Saved", reserved ? percent(1 - heldSeconds / reserved, 0) : "–", `${number(data.saved_core_hours, 3)} core-hours`),
       tile("Calls", count(data.calls), `${number(data.calls_per_minute, 1)} per minute, ${count(data.cold_starts)} cold`),
-      tile("Instances", `${data.instances.ready}`, `${data.instances.busy} busy, ${data.instances.starting} starting, ${data.queued} calls waiting`),
+      tile("Instances", `${data.instances.ready}`, `${data.instances.busy} busy, ${data.instances.starting} starting, ${data.queued} waiting`),
       tile("Reserves", h("span", {}, cores(data.reserved_cores), h("small", {}, " cores")), `${mib(data.reserved_mib)}, ${data.runtime}`));
     if (!coresInput.value) { coresInput.value = data.recommendation ? data.recommendation.cores.toFixed(2) : data.reserved_cores; mibInput.value = data.recommendation ? data.recommendation.mib : data.reserved_mib; }
   }
@@ -50,13 +51,19 @@ export function functionPage(app, name) {
     const x0 = Math.max(0, Math.min(x1 - 120, Math.max(first, x1 - 3600)));
     const line = (of) => data.buckets.map((bucket) => [bucket.at + 5, of(bucket)]);
     const common = { x0, x1, marks: data.buckets.filter((b) => b.trips > 0).map((b) => [b.at + 5, "--warn"]) };
-    latency.update({ ...common, level: data.objective_ms ? [data.objective_ms, "--bad", "objective"] : null, series: [
+    latency.update({ ...common, format: timeLabel, level: data.objective_ms ? [data.objective_ms, "--bad", "objective"] : null, series: [
       { points: data.recent.map((call) => [call.at, call.latency_ms]), color: "--held", kind: "dots" },
       { points: line((b) => b.latency_max_ms), color: "--lent", gap: 40 }, { points: line((b) => b.latency_mean_ms), color: "--used", gap: 40 }] });
     allocation.update({ ...common, max: data.reserved_cores, series: [
       { points: line((b) => b.held), color: "--held", gap: 40, width: 2.4 }, { points: line((b) => b.used), color: "--used", gap: 40 },
       { points: line((b) => b.ghost), color: "--ghost", kind: "dash" }], level: [data.reserved_cores, "--reserved", "user's own size"] });
-    cost.update({ plainX: true, min: 0, x0: 0, series: [
+    const steps = data.instance_steps.map((step) => ({ ...step, at: Math.max(step.at, x0) }));
+    if (steps.length) steps.push({ ...steps.at(-1), at: x1 });
+    const stepped = (of) => steps.map((step) => [step.at, of(step)]);
+    instances.update({ x0, x1, max: 1, empty: "no instance so far", series: [
+      { points: stepped((s) => s.ready), color: "--held", kind: "step", width: 2.4 }, { points: stepped((s) => s.busy), color: "--used", kind: "step" },
+      { points: stepped((s) => s.queued), color: "--warn", kind: "step" }] });
+    cost.update({ plainX: true, formatX: timeLabel, min: 0, x0: 0, series: [
       { points: data.recent.filter((c) => c.met !== false).map((c) => [c.latency_ms, (c.first_cores + c.lowest_cores) / 2]), color: "--used", kind: "dots", size: 3.2 },
       { points: data.recent.filter((c) => c.met === false).map((c) => [c.latency_ms, (c.first_cores + c.lowest_cores) / 2]), color: "--bad", kind: "dots", size: 3.6 }], level: [data.reserved_cores, "--reserved", "user's own size"] });
   }
@@ -96,14 +103,15 @@ export function functionPage(app, name) {
     elements: [
       h("div", { class: "head" }, h("h1", {}, name), badges, actions), tiles,
       h("div", { class: "grid" },
-        h("section", { class: "card span-6" }, h("header", {}, h("h2", {}, "Latency against the objective"), h("span", { class: "note" }, "ms")), latency.canvas, legend([["each call", "--held"], ["worst of 10 s", "--lent", "line"], ["mean", "--used", "line"], ["objective", "--bad", "dash"]])),
+        h("section", { class: "card span-6" }, h("header", {}, h("h2", {}, "Latency against the objective"), h("span", { class: "note" }, "from arrival to end")), latency.canvas, legend([["each call", "--held"], ["worst of 10 s", "--lent", "line"], ["mean", "--used", "line"], ["objective", "--bad", "dash"]])),
         h("section", { class: "card span-6" }, h("header", {}, h("h2", {}, "Allocation against use"), h("span", { class: "note" }, "mean cores per running call")), allocation.canvas, legend([["user's own size", "--reserved", "dash"], ["held", "--held", "line"], ["used", "--used", "line"], ["shadow policy", "--ghost", "dash"], ["safeguard trips", "--warn", "line"]]))),
       h("p", { class: "soft", style: "margin:0;min-height:20px" }, moment),
       h("div", { class: "grid" },
         h("section", { class: "card span-8" }, h("header", {}, h("h2", {}, "Recent calls"), h("span", { class: "note" }, "cores: at first → least while it ran"), h("span", { class: "push row" }, coresInput, "cores", mibInput, "MiB", h("button", { onclick: attempt(() => invoke({ size: size() }, "Call")), id: "invoke" }, "Invoke"), h("button", { id: "pin", onclick: attempt(() => change("PUT", `${path}/hold`, { pin: size() }), refresh) }, "Pin"))), answer,
           h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ...["At", "Call", "Latency", "Start", "Granted", "Used", "Shadow", "Changed by", ""].map((label, place) => h("th", { class: [2, 3, 4, 5, 6].includes(place) ? `number ${[3, 6].includes(place) ? "hide-small" : ""}` : place === 7 ? "hide-small" : "" }, label)))), callRows))),
-        h("section", { class: "card span-4" }, h("header", {}, h("h2", {}, "Cost against latency"), h("span", { class: "note" }, "cores held, by latency in ms")), cost.canvas, legend([["in time", "--used"], ["late", "--bad"]]),
-          h("header", { style: "margin:14px 0 6px" }, h("h2", {}, "Objective")), h("div", { class: "row" }, "99 % within", target, "ms", h("button", { class: "small", onclick: attempt(() => change("PUT", `${path}/objective`, { target_ms: target.value ? Number(target.value) : null }), refresh) }, "Set")))),
+        h("section", { class: "card span-4" }, h("header", {}, h("h2", {}, "Instances"), h("span", { class: "note" }, "most in 10 s")), instances.canvas, legend([["ready", "--held", "line"], ["busy", "--used", "line"], ["calls waiting", "--warn", "line"]]),
+          h("header", { class: "next" }, h("h2", {}, "Cost against latency"), h("span", { class: "note" }, "cores held by a call, by its latency")), cost.canvas, legend([["in time", "--used"], ["late", "--bad"]]),
+          h("header", { class: "next" }, h("h2", {}, "Objective")), h("div", { class: "row" }, "99 % within", target, "ms", h("button", { class: "small", onclick: attempt(() => change("PUT", `${path}/objective`, { target_ms: target.value ? Number(target.value) : null }), refresh) }, "Set")))),
       h("section", { class: "card" }, h("header", {}, h("h2", {}, "Decisions"), h("span", { class: "note" }, "seen → decided → amended → done → outcome"), h("a", { class: "push soft", href: `#/tape?function=${encodeURIComponent(name)}` }, "whole tape")), tape),
     ],
   };

@@ -19,7 +19,7 @@ export function learningPage(app) {
     const data = await read("/learning");
     note.textContent = `${data.is_learning ? `a learner has tried ${data.tried} candidates` : "no learner; start with --learn"}${data.on_trial_until ? `; the version in charge is on trial until ${clock(data.on_trial_until)}` : ""}`;
     const line = (of) => data.rewards.map((point) => [point.at, of(point)]);
-    const x0 = data.rewards.length ? Math.min(data.rewards[0].at, data.now - 120) : Math.max(0, data.now - 120);
+    const x0 = Math.max(0, data.rewards.length ? Math.min(data.rewards[0].at - 60, data.now - 120) : data.now - 120);
     rewards.update({ x0, x1: data.now, series: [{ points: line((p) => p.reward), color: "--accent", gap: 200 }], marks: data.versions.map((v) => [v.at, v.fate === "rolled-back" ? "--bad" : v.fate === "refused" ? "--warn" : "--good"]) });
     service.update({ x0, x1: data.now, series: [{ points: line((p) => p.saved_share * 100), color: "--used", gap: 200 }, { points: line((p) => p.late_share * 100), color: "--bad", gap: 200 }] });
     versions.replaceChildren(...data.versions.slice().reverse().map((version) => h("tr", {},
@@ -42,10 +42,10 @@ export function learningPage(app) {
       h("div", { class: "grid" },
         h("section", { class: "card span-6" }, h("header", {}, h("h2", {}, "Reward"), h("span", { class: "note" }, "per minute: share saved less ten times the share late")), rewards.canvas, legend([["reward", "--accent", "line"], ["version accepted", "--good", "line"], ["refused", "--warn", "line"], ["rolled back", "--bad", "line"]])),
         h("section", { class: "card span-6" }, h("header", {}, h("h2", {}, "Saved and late"), h("span", { class: "note" }, "% per minute")), service.canvas, legend([["core-seconds saved", "--used", "line"], ["calls late", "--bad", "line"]])),
-        h("section", { class: "card span-8" }, h("header", {}, h("h2", {}, "Versions"), h("span", { class: "note" }, "each is checked on recent calls, then on trial for a minute")), h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ...["No.", "At", "Policy", "", "Why", "On recent calls"].map((label, place) => h("th", { class: place === 5 ? "number hide-small" : "" }, label)))), versions))),
+        h("section", { class: "card span-8" }, h("header", {}, h("h2", {}, "Versions"), h("span", { class: "note" }, "each is checked on recent calls, then on trial for a minute"), h("button", { class: "small push", id: "rollback", title: "Put the version before back in charge", onclick: attempt(() => change("POST", "/rollback"), refresh) }, "Roll back")), h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ...["No.", "At", "Policy", "", "Why", "On recent calls"].map((label, place) => h("th", { class: place === 5 ? "number hide-small" : "" }, label)))), versions))),
         h("section", { class: "card span-4" }, h("header", {}, h("h2", {}, "Another policy")), h("div", { class: "row" }, policy, h("label", { class: "row", for: "force" }, force, "even if the check refuses it"), h("button", { onclick: attempt(() => change("PUT", "/policy", { name: policy.value, force: force.checked }), refresh) }, "Offer")),
-          h("header", { style: "margin:14px 0 6px" }, h("h2", {}, "Shadow"), h("span", { class: "note" }, " asked beside it, never obeyed")), h("div", { class: "row" }, shadow, h("button", { onclick: attempt(() => change("PUT", "/shadow", { name: shadow.value || null }), refresh) }, "Ask")),
-          h("header", { style: "margin:14px 0 6px" }, h("h2", {}, "Health")), checks)),
+          h("header", { class: "next" }, h("h2", {}, "Shadow"), h("span", { class: "note" }, " asked beside it, never obeyed")), h("div", { class: "row" }, shadow, h("button", { onclick: attempt(() => change("PUT", "/shadow", { name: shadow.value || null }), refresh) }, "Ask")),
+          h("header", { class: "next" }, h("h2", {}, "Health")), checks)),
     ],
   };
 }

@@ -1,14 +1,16 @@
 // The decision tape: everything that was decided, newest first, up to the time cursor.
 import { read } from "/assets/client.js";
+import { remember } from "/assets/address.js";
 import { cursor } from "/assets/charts.js";
 import { clock, h, tapeEntry } from "/assets/elements.js";
 
 export function tapePage(app, parameters) {
   const list = h("div", { class: "tape" });
   const note = h("span", { class: "sub" });
-  const kind = h("select", { "aria-label": "kind", onchange: () => refresh() }, ...[["", "everything"], ["call", "calls"], ["tick", "ticks"], ["order", "orders"], ["policy", "policies"], ["manager", "manager"]].map(([value, label]) => h("option", { value }, label)));
-  const trips = h("input", { type: "checkbox", id: "trips", onchange: () => refresh() });
-  const search = h("input", { type: "search", placeholder: "Function ( / )", "aria-label": "only this function", value: parameters.get("function") || "", list: "names", onchange: () => refresh() });
+  const filter = () => { remember({ kind: kind.value, trips: trips.checked, function: search.value, id: null }); refresh(); };
+  const kind = h("select", { "aria-label": "kind", onchange: filter }, ...[["", "everything"], ["call", "calls"], ["tick", "ticks"], ["order", "orders"], ["policy", "policies"], ["manager", "manager"]].map(([value, label]) => h("option", { value, selected: parameters.get("kind") === value }, label)));
+  const trips = h("input", { type: "checkbox", id: "trips", checked: parameters.get("trips") === "true", onchange: filter });
+  const search = h("input", { type: "search", placeholder: "Function ( / )", "aria-label": "only this function", value: parameters.get("function") || "", list: "names", onchange: filter });
   const names = h("datalist", { id: "names" });
   const marked = Number(parameters.get("id") || 0);
   let waiting;

@@ -106,6 +106,7 @@ pub fn router(state: Arc<ApiState>) -> Router {
         .route("/mode", put(changes::mode))
         .route("/kill", put(changes::kill))
         .route("/policy", put(changes::policy))
+        .route("/rollback", post(changes::rollback))
         .route("/shadow", put(changes::shadow))
         .route("/openapi.json", get(assets::openapi));
     Router::new()

@@ -9,6 +9,8 @@
 //! Grants and orders decide what a restart does, so they are on disk before they take effect. Everything else is history:
 //! if the disk is full or slow it is dropped and counted, and the loop never waits for it.
 
+mod durable;
+mod earlier;
 mod export;
 mod records;
 mod retention;
@@ -18,9 +20,10 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
+pub use earlier::EarlierRun;
 pub use export::{ExportFormat, TABLES, export};
 pub(crate) use records::unix_ms;
-pub use records::{EarlierRun, Grant, Records};
+pub use records::{Grant, Records};
 pub use retention::Retention;
 pub use schema::{check, vacuum};
 
@@ -65,6 +68,15 @@ pub enum DatabaseError {
         /// What the system says.
         source: std::io::Error,
     },
+}
+
+impl DatabaseError {
+    /// Whether the file itself is damaged, and not merely out of reach.
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        let (Self::Open { source, .. } | Self::Statement(source)) = self else { return false };
+        matches!(source.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+    }
 }
 
 /// The database in `folder`.

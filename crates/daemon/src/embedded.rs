@@ -25,7 +25,7 @@ use windfall_core::{
 };
 use windfall_embedded::pool::SizedBy;
 use windfall_embedded::{
-    AgentSettings, Deciders, EmbeddedPlatform, GatewaySettings, Service, ServiceError,
+    AgentSettings, Deciders, EmbeddedPlatform, GatewaySettings, NodeLevels, Service, ServiceError,
     ServiceSettings,
 };
 use windfall_sandbox::{Host, Isolation};
@@ -72,12 +72,36 @@ pub struct ManagedEmbedded {
     functions: Vec<FunctionProfile>,
     ended: Arc<Mutex<Vec<CallRecord>>>,
     bar: NodeBar,
+    /// Levels since the last tick.
+    levels: MeanLevels,
     kind: PlatformKind,
     clock: Clock,
     address: SocketAddr,
     key: String,
     on_gateway: Arc<OnGateway>,
     serving: Option<Serving>,
+}
+
+/// Levels of the node, averaged over the samples since the last tick: calls of 30 ms are running or not at any single
+/// moment, and a bar that jumps between nothing and everything shows neither.
+#[derive(Clone, Copy, Debug, Default)]
+struct MeanLevels {
+    /// Cores reserved, granted, harvested, lent and held back.
+    sums: [f64; 5],
+    samples: u32,
+}
+
+impl MeanLevels {
+    fn see(&mut self, levels: &NodeLevels) {
+        let cpu =
+            [levels.reserved, levels.granted.cpu, levels.harvested, levels.lent, levels.held_back];
+        self.sums.iter_mut().zip(cpu).for_each(|(sum, cpu)| *sum += cpu.cores());
+        self.samples += 1;
+    }
+
+    fn mean(self) -> [f64; 5] {
+        self.sums.map(|sum| sum / f64::from(self.samples.max(1)))
+    }
 }
 
 /// What ends with the platform, in this order.
@@ -144,6 +168,7 @@ impl ManagedEmbedded {
             functions: Vec::new(),
             ended,
             bar: NodeBar::default(),
+            levels: MeanLevels::default(),
             kind,
             address,
             key,
@@ -238,6 +263,12 @@ impl ManagedPlatform for ManagedEmbedded {
 
     fn collect(&mut self, _now: Timestamp, calls: &mut Vec<CallRecord>) {
         calls.append(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner));
+        let agent = self.platform.as_ref().map(EmbeddedPlatform::agent);
+        if self.bar.is_up
+            && let Some(levels) = agent.and_then(|agent| agent.levels())
+        {
+            self.levels.see(&levels);
+        }
     }
 
     fn nodes(&mut self, _now: Timestamp) -> Vec<NodeBar> {
@@ -246,15 +277,18 @@ impl ManagedPlatform for ManagedEmbedded {
             self.bar.is_up = false;
             return vec![self.bar];
         };
+        self.levels.see(&levels);
+        let [reserved_cores, granted_cores, harvested_cores, lent_cores, held_back_cores] =
+            std::mem::take(&mut self.levels).mean();
         self.bar = NodeBar {
             is_up: true,
             capacity_cores: levels.capacity.cpu.cores(),
-            reserved_cores: levels.reserved.cores(),
-            granted_cores: levels.granted.cpu.cores(),
+            reserved_cores,
+            granted_cores,
             used_cores: self.bar.used_cores,
-            harvested_cores: levels.harvested.cores(),
-            lent_cores: levels.lent.cores(),
-            held_back_cores: levels.held_back.cores(),
+            harvested_cores,
+            lent_cores,
+            held_back_cores,
             granted_mib: levels.granted.memory.mib(),
             capacity_mib: levels.capacity.memory.mib(),
             calls: levels.calls,

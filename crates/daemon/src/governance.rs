@@ -135,6 +135,8 @@ struct Orders {
     touched: BTreeSet<FunctionId>,
     /// Those of them that may be too small after a restart; nobody manages them until they were seen whole.
     restoring: BTreeSet<FunctionId>,
+    /// Functions whose latency at their own size is not known yet.
+    unmeasured: BTreeSet<FunctionId>,
 }
 
 impl Governance {
@@ -192,6 +194,25 @@ impl Governance {
     /// What holds for `function`.
     pub fn standing(&self, function: FunctionId) -> Standing {
         self.read(|orders| orders.standing(function))
+    }
+
+    /// Lets calls of `function` have their own size until their latency at it is known, or ends that.
+    pub fn set_unmeasured(&self, function: FunctionId, is_unmeasured: bool) {
+        self.write(|orders| match is_unmeasured {
+            true => orders.unmeasured.insert(function),
+            false => orders.unmeasured.remove(&function),
+        });
+    }
+
+    /// What holds for a call of `function`: as for the function, and its own size while there is nothing to judge another
+    /// one by.
+    pub fn standing_of_call(&self, function: FunctionId) -> Standing {
+        self.read(|orders| match orders.standing(function) {
+            Standing::Managed if orders.unmeasured.contains(&function) => {
+                Standing::Own("its latency at its own size is being measured")
+            }
+            standing => standing,
+        })
     }
 
     /// Notes that the size of `function` was changed from here, in this run or in an earlier one.

@@ -8,6 +8,7 @@
 //! ```
 
 mod acceptance;
+mod learner;
 mod trial;
 mod tuning;
 
@@ -17,6 +18,7 @@ use serde::Serialize;
 use windfall_core::Timestamp;
 
 pub use acceptance::{Acceptance, Score, check};
+pub use learner::Learner;
 pub use trial::{Service, Trial, TrialEnd};
 pub use tuning::Tuner;
 
@@ -71,6 +73,7 @@ pub struct LearningView {
     pub rewards: VecDeque<RewardPoint>,
     /// Until when the version in charge is on trial, seconds since the start.
     pub on_trial_until: Option<f64>,
+    #[serde(skip)]
     numbered: u32,
 }
 

@@ -1,6 +1,7 @@
 //! What is shown: the picture that the control thread keeps and every reader of the API shares.
 
 mod function_live;
+mod instance_history;
 mod objective;
 mod recent;
 mod tape;
@@ -17,6 +18,7 @@ use crate::learning::LearningView;
 use crate::managed_platform::NodeBar;
 
 pub use function_live::{Bucket, FunctionLive, Recommendation};
+pub use instance_history::{InstanceHistory, InstanceStep};
 pub use objective::{Objective, SloState};
 pub use recent::RecentCall;
 pub(crate) use recent::end_word;
@@ -101,7 +103,8 @@ pub struct ClusterPoint {
     pub queued: f64,
     /// Safeguard trips since the last point.
     pub trips: u64,
-    /// Cores that the shadow policy would have granted to the calls that ended since the last point, averaged.
+    /// Cores that the shadow policy would grant: what is granted now, times what it would have held of calls that ended
+    /// over what those held.
     pub ghost: Option<f64>,
 }
 
@@ -132,16 +135,55 @@ pub struct Live {
     pub shadow: Option<String>,
     /// What was counted at the last history point.
     counted: Totals,
-    ghost_core_seconds: f64,
+    ghost: Ghost,
+}
+
+/// What the shadow policy would have held for the calls that have ended, beside what they held.
+///
+/// Both are core-seconds whose weight halves every minute or so. Calls that held 30 where the shadow would have held 60
+/// make a ratio of 2, so while 5 cores are granted the ghost line is at 10.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ghost {
+    held: f64,
+    would_hold: f64,
+}
+
+impl Ghost {
+    /// Weight of the earlier calls at each tick of 2 s; 0.977 to the power of 30 is one half.
+    const KEPT: f64 = 0.977;
+
+    fn call(&mut self, held: f64, would_hold: f64) {
+        self.held += held;
+        self.would_hold += would_hold;
+    }
+
+    /// The ghost of `granted`; nothing before any call with a shadow has ended.
+    fn of(&mut self, granted: f64) -> Option<f64> {
+        let ratio = (self.held > 0.0).then(|| self.would_hold / self.held);
+        self.held *= Self::KEPT;
+        self.would_hold *= Self::KEPT;
+        Some(granted * ratio?)
+    }
 }
 
 impl Live {
+    /// Another shadow is asked: what the one before would have done says nothing about it.
+    pub fn set_shadow(&mut self, shadow: Option<String>) {
+        self.shadow = shadow;
+        self.ghost = Ghost::default();
+    }
+
     /// Takes in functions that are new on the platform.
     pub fn introduce(&mut self, profiles: &[FunctionProfile]) {
         let known = self.functions.len();
         for profile in profiles.iter().skip(known) {
             self.functions.push(FunctionLive::new(profile.clone()));
         }
+    }
+
+    /// Whether the latency objective of `function` is known.
+    pub fn has_objective(&self, function: FunctionId) -> bool {
+        self.functions.get(function.index()).is_some_and(|it| it.objective.target_ms.is_some())
     }
 
     /// The place of the function called `name`.
@@ -172,7 +214,9 @@ impl Live {
         totals.fallbacks +=
             u64::from(matches!(call.decided_by, windfall_core::DecidedBy::Fallback(_)));
         self.count_trips(call.amendments.iter().map(|amendment| amendment.rule.as_ref()));
-        self.ghost_core_seconds += held.ghost.unwrap_or(0.0);
+        if let Some(would_hold) = held.ghost {
+            self.ghost.call(held.held, would_hold);
+        }
         self.latency.record(call.ended_at.since(call.arrived_at).as_secs_f64());
         self.tape.call(self.now, call, trips > 0);
     }
@@ -192,19 +236,20 @@ impl Live {
 
     /// Takes in what a tick saw.
     pub fn observe(&mut self, seen: &Observation, nodes: Vec<NodeBar>) {
+        let at = seen.now.as_secs_f64();
         for view in &seen.functions {
             if let Some(function) = self.functions.get_mut(view.function.index()) {
-                function.observe(view);
+                function.observe(at, view);
             }
         }
-        let at = seen.now.as_secs_f64();
         let sum = |of: fn(&NodeBar) -> f64| nodes.iter().map(of).sum::<f64>();
         let seconds = (at - self.history.back().map_or(0.0, |point| point.at)).max(1e-3);
         let since = |now: u64, before: u64| now.saturating_sub(before);
+        let granted = sum(|node| node.granted_cores);
         let point = ClusterPoint {
             at,
             reserved: sum(|node| node.reserved_cores),
-            granted: sum(|node| node.granted_cores),
+            granted,
             used: sum(|node| node.used_cores),
             harvested: sum(|node| node.harvested_cores),
             lent: sum(|node| node.lent_cores),
@@ -212,14 +257,10 @@ impl Live {
             calls_per_second: since(self.totals.calls, self.counted.calls) as f64 / seconds,
             queued: seen.cluster.queued as f64,
             trips: since(self.totals.safeguard_trips, self.counted.safeguard_trips),
-            ghost: self.shadow.is_some().then(|| self.ghost_core_seconds / seconds),
+            ghost: self.shadow.is_some().then(|| self.ghost.of(granted)).flatten(),
         };
-        self.ghost_core_seconds = 0.0;
         self.counted = self.totals.clone();
-        if self.history.len() == HISTORY {
-            self.history.pop_front();
-        }
-        self.history.push_back(point);
+        push_bounded(&mut self.history, point, HISTORY);
         self.nodes = nodes;
     }
 
@@ -233,4 +274,27 @@ impl Live {
 fn trips(call: &CallRecord) -> u32 {
     let is_trip = |rule: &str| !ORDER_RULES.contains(&rule);
     call.amendments.iter().filter(|amendment| is_trip(amendment.rule.as_ref())).count() as u32
+}
+
+/// Adds `value`, and takes the oldest out if there are `most` already.
+fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, most: usize) {
+    if queue.len() == most {
+        queue.pop_front();
+    }
+    queue.push_back(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ghost_is_what_is_granted_times_what_the_shadow_would_hold_of_it() {
+        let mut ghost = Ghost::default();
+        assert_eq!(ghost.of(5.0), None, "no call has ended");
+        ghost.call(30.0, 60.0);
+        assert_eq!(ghost.of(5.0), Some(10.0));
+        ghost.call(1000.0, 500.0);
+        assert!(ghost.of(10.0).is_some_and(|cores| (5.0..6.0).contains(&cores)));
+    }
 }

@@ -44,6 +44,8 @@ pub enum Command {
         /// Who offers it: `user` or `learner`.
         origin: &'static str,
     },
+    /// The version of the policy before the one in charge.
+    RollBack,
     /// Another shadow policy, or none.
     Shadow(Option<String>),
     /// A request that the API refused; changes nothing and is recorded.
@@ -102,6 +104,7 @@ impl Desk {
             }
             Command::Objective { .. }
             | Command::Policy { .. }
+            | Command::RollBack
             | Command::Shadow(_)
             | Command::Refusal(_) => false,
         };

@@ -1,27 +1,22 @@
 //! The only place with a clock: the control thread, the learner's thread, and a graceful stop.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use windfall_core::{Seed, Timestamp};
-use windfall_policy::WindfallSizingSettings;
-use windfall_registry::{PolicySettings, assemble};
+use windfall_core::Timestamp;
 
 use crate::governance::Governance;
-use crate::learning::{Tuner, check};
+use crate::learning::Learner;
 use crate::managed_platform::{Invoker, PlatformKind};
-use crate::orders::{Command, Desk};
+use crate::orders::Desk;
 use crate::supervisor::{SharedLive, Supervisor, SupervisorSettings};
-use crate::switched_calls::PolicySlot;
 
 /// Time between two steps: how soon a finished call is shown and an order is carried out.
 const STEP: Duration = Duration::from_millis(50);
-/// Time between two rounds of the learner.
-const LEARN_EVERY: Duration = Duration::from_secs(20);
-/// Candidates per round.
-const CANDIDATES: usize = 4;
+/// How often the learner looks whether a round is due.
+const LEARNER_LOOKS: Duration = Duration::from_millis(100);
 /// Ticks that a stop may take to see every function whole again.
 const STOP_ATTEMPTS: u32 = 50;
 
@@ -88,17 +83,11 @@ impl Service {
             .name("control".to_owned())
             .spawn(move || run(manager, clock, &stopping))?;
         let learner = settings.learns.then(|| {
-            let learner = Learner {
-                desk: desk.clone(),
-                live: Arc::clone(&live),
-                slot,
-                tuner: Tuner::new(WindfallSizingSettings::default(), Seed::new(settings.seed)),
-                seed: settings.seed,
-            };
+            let learner = Learner::new(desk.clone(), Arc::clone(&live), slot, settings.seed);
             let stopping = Arc::clone(&is_stopping);
             std::thread::Builder::new()
                 .name("learner".to_owned())
-                .spawn(move || learner.run(&stopping))
+                .spawn(move || learn(learner, clock, &stopping))
         });
         Ok(Self {
             live,
@@ -144,65 +133,10 @@ fn run(mut manager: Supervisor, clock: Clock, stopping: &AtomicBool) -> bool {
     manager.stop(pause_and_read, STOP_ATTEMPTS)
 }
 
-/// Tries other settings of the policy in charge on recent calls, and offers what the check accepts.
-struct Learner {
-    desk: Desk,
-    live: SharedLive,
-    slot: Arc<PolicySlot>,
-    tuner: Tuner,
-    seed: u64,
-}
-
-impl Learner {
-    fn run(mut self, stopping: &AtomicBool) {
-        let mut next = Instant::now() + LEARN_EVERY;
-        while !stopping.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(100));
-            if Instant::now() >= next {
-                next = Instant::now() + LEARN_EVERY;
-                self.round();
-            }
-        }
-    }
-
-    /// One round; none while a version is on trial or another policy is in charge.
-    fn round(&mut self) {
-        let is_free = {
-            let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-            live.policy == "windfall" && live.learning.on_trial_until.is_none()
-        };
-        if !is_free {
-            return;
-        }
-        let calls = self.slot.finished();
-        let seed = Seed::new(self.seed).stream("policy");
-        let build = |settings: &WindfallSizingSettings| {
-            let table = toml::Table::try_from(settings).ok()?;
-            let settings = PolicySettings::from([("windfall".to_owned(), table)]);
-            Some((assemble("windfall", &settings, seed).ok()?, settings))
-        };
-        for _ in 0..CANDIDATES {
-            let proposed = self.tuner.propose();
-            let (Some((mut candidate, settings)), Some((mut present, _))) =
-                (build(&proposed), build(self.tuner.best()))
-            else {
-                continue;
-            };
-            let verdict = check(present.call.as_mut(), candidate.call.as_mut(), &calls);
-            self.live.write().unwrap_or_else(PoisonError::into_inner).learning.tried += 1;
-            if !verdict.is_accepted {
-                continue;
-            }
-            let offer = Command::Policy {
-                name: "windfall".to_owned(),
-                settings,
-                force: false,
-                origin: "learner",
-            };
-            if self.desk.give(offer, "learner").is_ok() {
-                self.tuner.settle(proposed);
-            }
-            return;
-        }
+/// Runs a round whenever one is due. It sleeps in short pieces, so that a stop need not wait for it.
+fn learn(mut learner: Learner, clock: Clock, stopping: &AtomicBool) {
+    while !stopping.load(Ordering::Relaxed) {
+        std::thread::sleep(LEARNER_LOOKS);
+        learner.step(clock.now());
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use windfall_control::ControlLoop;
-use windfall_core::{CallRecord, Duration, TickRecord, Timestamp};
+use windfall_core::{CallRecord, Duration, FunctionId, FunctionProfile, TickRecord, Timestamp};
 
 use crate::database::Records;
 use crate::governance::Governance;
@@ -24,6 +24,7 @@ use crate::switched_calls::PolicySlot;
 
 pub use build::{PlatformParts, Prepared, SupervisorSettings, prepare};
 use ledger_platform::LedgerPlatform;
+pub use versions::Named;
 
 /// How often what is on disk is reported about the calls: rewards are per minute.
 const REWARD_EVERY: Duration = Duration::from_secs(60);
@@ -47,8 +48,8 @@ pub struct Supervisor {
     /// Entries of the tape that the database has.
     recorded: u64,
     trial: Option<Trial>,
-    /// Policy and settings of the version before the one on trial.
-    fallback_version: Option<versions::Named>,
+    /// Policy and settings of the version before the one in charge, on trial or not.
+    version_before: Option<versions::Named>,
     in_charge: versions::Named,
     /// What was counted when the last minute began.
     minute: (Timestamp, Totals),
@@ -62,7 +63,7 @@ impl Supervisor {
         let mut live = Live::default();
         live.policy.clone_from(&settings.policy);
         live.shadow.clone_from(&settings.shadow);
-        live.introduce(platform.functions());
+        introduce(&mut live, platform.functions(), platform.kind(), &governance);
         live.learning.is_learning = settings.learns;
         live.learning.add(Timestamp::ZERO, in_charge.version("start", "the policy at the start"));
         let mut manager = Self {
@@ -79,12 +80,13 @@ impl Supervisor {
             ended: Vec::new(),
             recorded: 0,
             trial: None,
-            fallback_version: None,
+            version_before: None,
             in_charge,
             minute: (Timestamp::ZERO, Totals::default()),
         };
         manager.remember_functions();
         manager.take_up_earlier_run();
+        manager.records.checkpoint(&manager.in_charge);
         manager
     }
 
@@ -121,6 +123,11 @@ impl Supervisor {
     /// What it was started with.
     pub fn settings(&self) -> &SupervisorSettings {
         &self.settings
+    }
+
+    /// Whether latency at the users' own sizes has to be measured.
+    fn measures(&self) -> bool {
+        self.platform.kind() != PlatformKind::Simulated
     }
 
     fn with_live<T>(&self, with: impl FnOnce(&mut Live) -> T) -> T {
@@ -166,9 +173,17 @@ impl Supervisor {
     }
 
     fn take_in(&mut self, now: Timestamp, mut ended: Vec<CallRecord>) {
+        let governance = &self.governance;
         self.with_live(|live| {
             live.pass_time(now);
-            ended.iter().for_each(|call| live.call(call));
+            for call in &ended {
+                let is_known = |live: &Live| live.has_objective(call.function);
+                let was_known = is_known(live);
+                live.call(call);
+                if !was_known && is_known(live) {
+                    governance.set_unmeasured(call.function, false);
+                }
+            }
         });
         ended.iter().for_each(|call| self.records.call(now, call));
         ended.clear();
@@ -187,11 +202,12 @@ impl Supervisor {
         let (in_doubt, to_restore) =
             (self.control.in_doubt().functions().count(), self.governance.to_restore());
         let is_quarantined = self.control.is_quarantined() || self.slot.is_quarantined();
+        self.records.tend();
         let (database, rows_dropped) = (self.records.problem(), self.records.dropped());
         let counters = self.control.counters();
         let functions = self.platform.functions();
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        live.introduce(functions);
+        introduce(&mut live, functions, self.platform.kind(), &self.governance);
         live.totals.ticks = counters.ticks;
         live.totals.blind_ticks = counters.blind;
         live.totals.refused = counters.refused;
@@ -266,10 +282,27 @@ impl Supervisor {
             true => "every function has its own allocation".to_owned(),
             false => format!("{} functions are not confirmed", self.governance.touched().len()),
         };
+        tracing::info!(is_whole, "stopped");
         self.with_live(|live| live.tape.note(now, TapeKind::Supervisor, "stop".to_owned(), done));
         self.record_tape();
         self.records.close(is_whole);
         is_whole
+    }
+}
+
+/// Takes in functions that are new. Where functions are real nobody knows what they take at their own size, so that is
+/// measured first; the simulator reports it with every call.
+fn introduce(
+    live: &mut Live,
+    functions: &[FunctionProfile],
+    kind: PlatformKind,
+    governance: &Governance,
+) {
+    let known = live.functions.len();
+    live.introduce(functions);
+    if kind != PlatformKind::Simulated {
+        let new = known..live.functions.len();
+        new.for_each(|place| governance.set_unmeasured(FunctionId(place as u32), true));
     }
 }
 

@@ -165,7 +165,7 @@ mod tests {
     use windfall_core::Seed;
 
     #[test]
-    fn draws_have_the_mean_that_is_told() {
+    fn draws_have_the_stated_mean() {
         for profile in &TWELVE {
             let mut draw = Draw::new(Seed::new(1));
             let count = 4000;

@@ -57,6 +57,8 @@ pub struct WindfallAdmissionSettings {
     pub beta: f64,
     /// Weight of a call that gives way, as a share of its reservation.
     pub give_way_share: f64,
+    /// Whether a call that had more than its reservation may give that back.
+    pub credits: bool,
     /// Time between two looks on a node that is short of CPU.
     pub short_look_millis: f64,
     /// Share of harmed calls above which a function counts with its reservation until it has recovered; 1 never does.
@@ -77,6 +79,7 @@ impl Default for WindfallAdmissionSettings {
             gives_way: true,
             beta: 0.04,
             give_way_share: 0.05,
+            credits: true,
             short_look_millis: 5.0,
             harm_share: 0.05,
         }
@@ -98,8 +101,9 @@ struct Watched {
 }
 
 /// Expected use per call; the reservation as a weight.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct WindfallAdmission {
+    name: &'static str,
     settings: WindfallAdmissionSettings,
     functions: PerFunction<FunctionUse>,
     running: BTreeMap<CallId, Watched>,
@@ -108,7 +112,17 @@ pub struct WindfallAdmission {
 impl WindfallAdmission {
     /// Creates a policy without history.
     pub fn new(settings: WindfallAdmissionSettings) -> Self {
-        Self { settings, ..Self::default() }
+        Self::named("windfall-admission", settings)
+    }
+
+    /// The same under another name, for a bound that fills nodes by other means.
+    pub fn named(name: &'static str, settings: WindfallAdmissionSettings) -> Self {
+        Self { name, settings, functions: PerFunction::default(), running: BTreeMap::new() }
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> WindfallAdmissionSettings {
+        self.settings
     }
 
     fn next_look(&self, seconds: f64) -> Duration {
@@ -122,6 +136,12 @@ impl WindfallAdmission {
         let function = self.functions.state(call.function);
         let input = call.input.filter(|_| by_input);
         function.expected(call.reservation.cpu.cores(), input, prior_calls)
+    }
+}
+
+impl Default for WindfallAdmission {
+    fn default() -> Self {
+        Self::new(WindfallAdmissionSettings::default())
     }
 }
 
@@ -145,7 +165,7 @@ impl Watched {
 
 impl CallPolicy for WindfallAdmission {
     fn name(&self) -> &str {
-        "windfall-admission"
+        self.name
     }
 
     fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {

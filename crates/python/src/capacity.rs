@@ -33,11 +33,20 @@ struct Question {
     minutes: u32,
     nodes: Option<u32>,
     mib_per_core: Option<f64>,
-    kernel_cpu: bool,
+    /// `kernel` or `fluid`.
+    cpu_model: CpuModelName,
     choice: Choice,
     objective: ObjectiveSettings,
     seeds: Vec<u64>,
     precision: f64,
+}
+
+/// How a node's CPU is shared.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum CpuModelName {
+    Kernel,
+    Fluid,
 }
 
 /// What came of it, as JSON.
@@ -136,8 +145,8 @@ impl Question {
                 let given = world.mib_per_core;
                 return Err(format!("mib_per_core is {given}, allowed is 1 to 10000000"));
             }
-            if self.kernel_cpu {
-                world.use_kernel_cpu();
+            if self.cpu_model == CpuModelName::Fluid {
+                world.use_fluid_cpu();
             }
         }
         Ok(worlds)

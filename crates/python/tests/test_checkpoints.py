@@ -29,7 +29,6 @@ def test_masks_leave_actions_out(checkpoint):
     assert checkpoint.predict(rows()[0], action_masks=masks[0])[0] == 3
 
 
-@pytest.mark.long
 def test_onnxruntime_agrees(checkpoint, tmp_path):
     import onnxruntime
 

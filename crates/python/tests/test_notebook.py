@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from conftest import ROOT
 
 
-@pytest.mark.long
 def test_the_notebook_runs_from_top_to_bottom(tmp_path):
     import nbclient
     import nbformat

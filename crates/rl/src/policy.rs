@@ -169,7 +169,7 @@ mod tests {
     use crate::toy::{Corridor, Identity};
 
     #[test]
-    fn cells_are_told_apart_by_the_features_that_count() {
+    fn cells_are_distinguished_by_the_features_that_count() {
         let grid = Grid::new(Identity::new().spec(), &[2, 3, 1]);
         assert_eq!(grid.cell(&[0.0, 0.0, 0.7]), 0);
         assert_eq!(grid.cell(&[0.0, 0.5, 0.1]), 1);

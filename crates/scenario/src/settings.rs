@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_at_once_with_its_line() {
+    fn all_problems_are_reported_together_with_their_lines() {
         let text = "[cluster]\nnode_cores = -4\nloads = [0.5, nan]\n[platfrom]\ntick = 2\n\n[run]\npolicies = [\"fixed\", \"histogramm\"]\nseeds = 3\n";
         let error = Scenario::parse(text, "burst.toml").unwrap_err();
         let message = error.to_string();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_toml_is_told_with_its_line() {
+    fn text_that_is_not_toml_is_reported_with_its_line() {
         let error = Scenario::parse("[cluster\nx = 1", "broken.toml").unwrap_err();
         assert_eq!(error.problems.len(), 1);
         assert_eq!(error.problems[0].line, Some(1));

@@ -1,18 +1,22 @@
 //! Whatever a policy answers, in the real simulator behind the real loop: no call holds less than its
-//! safeguards' floor, no node is committed beyond its factor, and every loan is repaid.
+//! safeguards' floor or weight, no node is committed beyond its factor, and every loan is repaid.
+
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use windfall_control::CallLoop;
-use windfall_control::call_safeguards::{Faasrm, Floor, FloorShare, SlackBudget, SlackSettings};
+use windfall_control::call_safeguards::{
+    Faasrm, Floor, FloorShare, SlackBudget, SlackSettings, SlackWeights, SlackWeightsSettings,
+};
+use windfall_control::{AdmissionSettings, CallLoop};
 use windfall_core::call::Beyond;
 use windfall_core::peak_range::{PeakRange, PeakSettings};
 use windfall_core::{
-    Allocation, CallClose, CallControl, CallDecision, CallPlan, CallPolicy, CallSafeguardChain,
-    CallView, CpuCeiling, Duration, GrantChange, IntervalRecord, Look, NodeId, PolicyError,
-    RunningCall, Seed, Start, TelemetrySink,
+    Allocation, CallClose, CallControl, CallDecision, CallHints, CallId, CallPlan, CallPolicy,
+    CallSafeguardChain, CallView, CpuCeiling, CpuDemand, Duration, GrantChange, IntervalRecord,
+    Look, NodeId, NodeOffer, PolicyError, RunningCall, Seed, Start, TelemetrySink,
 };
 use windfall_rl::random::Draw;
-use windfall_sim::{Settings, Simulator};
+use windfall_sim::{CpuModel, QueueOrder, Settings, Simulator};
 use windfall_trace::{AzureLikeSettings, Source};
 
 const NODE: Allocation = Allocation::new(8000, 16_384);
@@ -55,7 +59,8 @@ impl Adversary {
             },
             memory_mib: self.number(),
             beyond: if self.0.below(2) == 0 { Beyond::FreeCapacity } else { Beyond::HarvestPool },
-            demand: None,
+            demand: (self.0.below(2) == 0)
+                .then(|| CpuDemand { mean_cores: self.number(), variance: self.number() }),
             expected_run: (self.0.below(2) == 0).then(|| Duration::from_millis(millis * 7)),
             look_after: (self.0.below(2) == 0).then(|| Duration::from_millis(millis)),
             why: "anything",
@@ -178,6 +183,64 @@ impl CallControl for Budgeted {
     }
 }
 
+/// The loop that fills nodes by expected use, with the account of every call's slack kept a second time.
+struct Weighed {
+    control: CallLoop,
+    settings: SlackWeightsSettings,
+    bound: f64,
+    /// Seconds lost and gained by running calls.
+    accounts: BTreeMap<CallId, (f64, f64)>,
+}
+
+impl CallControl for Weighed {
+    fn size(&mut self, call: &CallView) -> CallPlan {
+        let plan = self.control.size(call);
+        let guaranteed = call.reservation.cpu.min(call.ceiling.cpu);
+        assert!(plan.grant().cpu >= guaranteed, "{} below its weight", plan.grant());
+        plan
+    }
+
+    fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
+        self.control.start(call, plan, node, room)
+    }
+
+    fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
+        let look = self.control.look(running, changes);
+        let sensed = &running.sensed;
+        let (seconds, reserved) = (sensed.window.as_secs_f64(), running.reservation.cpu.cores());
+        let (lost, gained) = self.accounts.entry(running.id).or_default();
+        *lost += if sensed.is_lost() { seconds } else { sensed.delayed_share * seconds };
+        *gained += (sensed.cpu_used_cores / reserved.max(1e-3) - 1.0).max(0.0) * seconds;
+        let alone = running.elapsed().as_secs_f64() - *lost + *gained;
+        let slack = self.settings.beta * alone - *lost + *gained;
+        let guaranteed = running.reservation.cpu.min(running.ceiling.cpu);
+        let has_none = sensed.is_lost() || slack < self.settings.margin_seconds - 1e-9;
+        if !running.node_is_short || has_none {
+            assert!(look.grant.cpu >= guaranteed, "{} with a slack of {slack} s", look.grant);
+        }
+        look
+    }
+
+    fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        self.accounts.remove(&end.call());
+        self.control.close(end, changes);
+    }
+
+    fn admit(&self, call: &CallView, plan: &CallPlan, offer: &NodeOffer) -> Option<f64> {
+        let full = self.control.admit(call, plan, offer)?;
+        let book = self.control.admission().expect("nodes are filled by expected use");
+        let before = book.guaranteed(offer.node);
+        let after = before + call.reservation.cpu.cores();
+        let is_bounded = before == 0.0 || after <= self.bound * offer.cores + 1e-6;
+        assert!(is_bounded, "{after} cores guaranteed on {}", offer.cores);
+        Some(full)
+    }
+
+    fn hints(&self) -> CallHints {
+        self.control.hints()
+    }
+}
+
 /// A cluster and an enemy.
 #[derive(Clone, Copy, Debug)]
 struct World {
@@ -206,9 +269,21 @@ fn adversary(world: World, chain: CallSafeguardChain) -> CallLoop {
     CallLoop::new(Box::new(enemy), chain)
 }
 
-/// Plays a minute; every call ends, and nothing was granted that the cluster does not have.
+/// Plays a minute where sizes are grants; nothing is granted beyond the over-commit.
 fn play(world: World, control: &mut dyn CallControl) -> Result<(), TestCaseError> {
-    let World { seed, over_commit, nodes, .. } = world;
+    let mut settings = Settings::new(world.nodes, NODE);
+    settings.cluster.over_commit_cpu = world.over_commit;
+    play_on(settings, world, world.over_commit, control)
+}
+
+/// Plays a minute; every call ends, and no more than `bound` cores are granted for each core there is.
+fn play_on(
+    mut settings: Settings,
+    world: World,
+    bound: f64,
+    control: &mut dyn CallControl,
+) -> Result<(), TestCaseError> {
+    let World { seed, nodes, .. } = world;
     let source = Source::AzureLike(AzureLikeSettings {
         functions: 6,
         duration: Duration::from_mins(1),
@@ -216,8 +291,6 @@ fn play(world: World, control: &mut dyn CallControl) -> Result<(), TestCaseError
         ..AzureLikeSettings::default()
     });
     let mut workload = source.open(Seed::new(seed >> 11)).expect("a generated workload opens");
-    let mut settings = Settings::new(nodes, NODE);
-    settings.cluster.over_commit_cpu = over_commit;
     settings.actuation_delay = Duration::from_millis(world.delay_ms);
     settings.faults.telemetry_loss = world.telemetry_loss;
     let mut committed = Commitment::default();
@@ -229,7 +302,7 @@ fn play(world: World, control: &mut dyn CallControl) -> Result<(), TestCaseError
     drop(simulator);
     // With one node the cluster is the node, so that the bound is the node's own.
     let room = f64::from(nodes);
-    prop_assert!(committed.cores <= room * NODE.cpu.cores() * over_commit + 1e-9);
+    prop_assert!(committed.cores <= room * NODE.cpu.cores() * bound + 1e-9);
     prop_assert!(committed.mib <= room * NODE.memory.mib() + 1e-9);
     Ok(())
 }
@@ -267,5 +340,37 @@ proptest! {
         let mut watched = Budgeted { control, saturated: settings.saturated };
         play(world, &mut watched)?;
         all_loans_are_repaid(&watched.control, world.nodes)?;
+    }
+
+    #[test]
+    fn where_weights_guarantee_no_call_is_below_its_weight_and_no_node_beyond_its_bound(
+        world in worlds(),
+        on_kernel in any::<bool>(),
+        ordered in any::<bool>(),
+        bound in 1.0f64..9.0,
+    ) {
+        let settings = SlackWeightsSettings::default();
+        let chain = CallSafeguardChain::new(vec![Box::new(SlackWeights::new(settings))]);
+        let admission = AdmissionSettings { bound, z: -1.0, ..AdmissionSettings::default() };
+        let control = adversary(world, chain)
+            .with_admission(admission)
+            .looking_while_short(Duration::from_millis(5));
+        let accounts = BTreeMap::new();
+        let mut watched = Weighed { control, settings, bound, accounts };
+        let mut platform = Settings::new(world.nodes, NODE);
+        platform.cluster.over_commit_cpu = world.over_commit;
+        platform.cpu_weights = true;
+        if on_kernel {
+            platform.cpu = CpuModel::kernel();
+        }
+        if ordered {
+            platform.queue_order = QueueOrder::SHORTEST_FIRST;
+        }
+        let declared = platform.guarantee_bound;
+        play_on(platform, world, declared, &mut watched)?;
+        all_loans_are_repaid(&watched.control, world.nodes)?;
+        let book = watched.control.admission().expect("nodes are filled by expected use");
+        prop_assert!(book.is_empty(), "all calls have ended and one still counts");
+        prop_assert!((0..world.nodes).all(|node| book.guaranteed(NodeId(node)) == 0.0));
     }
 }

@@ -184,7 +184,7 @@ impl Simulator<'_> {
     }
 
     /// Brings the number of instances to the target of the last tick.
-    pub(crate) fn follow_wish(&mut self, function: u32) {
+    pub(crate) fn follow_target(&mut self, function: u32) {
         let Some(target_instances) = self.functions[function as usize].target_instances else {
             return;
         };

@@ -176,7 +176,7 @@ impl Simulator<'_> {
             // The number of instances is a goal from now on; how far it is reached shows in every observation.
             self.settle_change(plan, function, Outcome::Applied);
         }
-        self.follow_wish(function.0);
+        self.follow_target(function.0);
         Answer::Queued
     }
 

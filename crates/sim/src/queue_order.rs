@@ -1,59 +1,10 @@
-//! Which of the waiting calls starts first when a node has room.
-//!
-//! ```text
-//!   first come       the call that waits longest and fits
-//!   shortest first   1. calls that have waited too long, oldest first; one node is kept for the first of them
-//!                    2. calls that are not late, by the mean run time of their function
-//!                    3. late calls, in the same order
-//! ```
-//!
-//! A call is late when it has waited longer than its function runs on average, at least 100 ms: it will miss its
-//! objective whatever happens now, so it gives way to calls that can still keep theirs. Nobody waits without end: after
-//! `starved_after`, at least five run times, a call goes to the front, and the home node of its function takes nobody
-//! else until it has started. With three calls waiting for 2 s, one of 50 ms, one of 1.5 s and one of 10 s, the order is
-//! 10 s (not late), 50 ms, 1.5 s.
+//! Waiting calls in the order of [`QueueOrder`], where the simulator has room for them.
 
-use serde::{Deserialize, Serialize};
-use windfall_core::{Duration, Timestamp};
+use windfall_core::queue_order::{Patience, TRIES, Urgency};
+use windfall_core::{Duration, QueueOrder, Timestamp};
 
 use crate::function::{Function, Head, Waiting};
 use crate::simulator::Simulator;
-
-/// Nobody is late before this.
-const SOONEST_LATE: Duration = Duration::from_millis(100);
-/// How many of the first in order are tried when a node has room: whoever follows is no shorter.
-const TRIES: usize = 8;
-/// What a function without a finished call is taken to run.
-const UNKNOWN_RUN: Duration = Duration::from_secs(1);
-/// A call has waited too long after this many run times at least.
-const STARVED_RUNS: u64 = 5;
-
-/// Which of the waiting calls starts first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "rule", rename_all = "kebab-case")]
-pub enum QueueOrder {
-    /// Whoever waits longest.
-    #[default]
-    FirstCome,
-    /// The shortest by the function's mean run time; late calls behind, and after `starved_after` to the front.
-    ShortestFirst {
-        /// When a call has waited too long; five run times of its function where that is more.
-        starved_after: Duration,
-    },
-}
-
-impl QueueOrder {
-    /// Shortest first with a bound on waiting of half a minute.
-    pub const SHORTEST_FIRST: Self = Self::ShortestFirst { starved_after: Duration::from_secs(30) };
-}
-
-/// How urgent a call is, the most urgent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Urgency {
-    Starved,
-    OnTime,
-    Late,
-}
 
 /// A waiting call by its place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,14 +19,9 @@ pub(crate) struct Candidate {
 }
 
 impl Function {
-    /// Mean run time of the calls that have ended.
-    pub(crate) fn mean_run(&self) -> Duration {
-        self.run_total.checked_div(self.run_count).map_or(UNKNOWN_RUN, Duration::from_nanos)
-    }
-
-    /// How long its calls wait before they are late.
-    fn late_after(&self) -> Duration {
-        self.mean_run().max(SOONEST_LATE)
+    /// How long its calls run, and may wait.
+    fn patience(&self) -> Patience {
+        Patience::new(self.run_total.checked_div(self.run_count).map(Duration::from_nanos))
     }
 }
 
@@ -86,7 +32,7 @@ impl Simulator<'_> {
         match self.settings.queue_order {
             QueueOrder::FirstCome => state.queue.is_empty(),
             QueueOrder::ShortestFirst { .. } => {
-                let late_after = state.late_after();
+                let late_after = state.patience().late_after;
                 state.queue.back().is_none_or(|last| self.waited(last) > late_after)
             }
         }
@@ -133,21 +79,16 @@ impl Simulator<'_> {
     /// Of one function the oldest call, and the oldest that is not late: those behind either have no better claim.
     fn add_candidates(&self, function: u32, starved_after: Duration, into: &mut Vec<Candidate>) {
         let state = &self.functions[function as usize];
-        let (run, late_after) = (state.mean_run(), state.late_after());
-        let starved_after = starved_after.max(run * STARVED_RUNS);
+        let patience = state.patience();
         let candidate = |place: usize, waiting: &Waiting| {
-            let waited = self.waited(waiting);
-            let urgency = match waited {
-                _ if waited > starved_after => Urgency::Starved,
-                _ if waited > late_after => Urgency::Late,
-                _ => Urgency::OnTime,
-            };
-            let run = if urgency == Urgency::Starved { Duration::ZERO } else { run };
+            let urgency = patience.urgency(self.waited(waiting), starved_after);
+            let run = patience.sorted_by(urgency);
             Candidate { urgency, run, arrived_at: waiting.arrived_at, function, place }
         };
         let Some(oldest) = state.queue.front() else { return };
         into.push(candidate(0, oldest));
-        let on_time = state.queue.partition_point(|waiting| self.waited(waiting) > late_after);
+        let on_time =
+            state.queue.partition_point(|waiting| self.waited(waiting) > patience.late_after);
         if let Some(waiting) = state.queue.get(on_time).filter(|_| on_time > 0) {
             into.push(candidate(on_time, waiting));
         }

@@ -1,10 +1,9 @@
 //! What a simulated cluster is made of. All values are believed: the scenario crate has checked them.
 
 use serde::{Deserialize, Serialize};
-use windfall_core::{Allocation, CallCapabilities, Duration};
+use windfall_core::{Allocation, CallCapabilities, Duration, QueueOrder};
 
 use crate::cpu_model::CpuModel;
-use crate::queue_order::QueueOrder;
 
 /// Where a call goes when several nodes could take it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

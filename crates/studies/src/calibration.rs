@@ -24,7 +24,7 @@ use serde::Serialize;
 use windfall_core::{Allocation, CallDemand, CallRecord, Duration, Mebibytes, MilliCpu};
 use windfall_telemetry::journal::NamedFunction;
 
-pub use replay::{ReplayCall, replay};
+pub use replay::{ReplayCall, ReplayUnder, replay};
 pub use text::{csv, table};
 
 /// Length of a quota's period.

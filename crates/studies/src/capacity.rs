@@ -10,9 +10,11 @@
 //!
 //! [`objective`] what service has to be like · [`measure`] what a run did to each function's calls · [`search`] the
 //! highest load that holds · [`contestants`] who takes part · [`worlds`] where · [`summary`] the best over-commit of
-//! each, ratios and their intervals over functions · [`page`] and [`texts`] what people read.
+//! each, ratios and their intervals over functions · [`page`] and [`texts`] what people read · [`kernel`] the same on a real
+//! machine.
 
 pub mod contestants;
+pub mod kernel;
 mod largest;
 pub mod measure;
 pub mod objective;
@@ -98,10 +100,10 @@ pub struct FixedService {
 
 /// Who watches. Called from several threads.
 pub trait CapacityWatcher: Sync {
-    /// So many searches will be made.
-    fn begins(&self, _searches: usize) {}
-    /// A search is over.
-    fn search_ends(&self, _row: &CapacityRow) {}
+    /// So many policies will be judged, each in one world.
+    fn begins(&self, _contests: usize) {}
+    /// One of them was judged: on every seed, at its best over-commits.
+    fn contest_ends(&self, _rows: &[CapacityRow]) {}
     /// Whether everything should end soon; asked every few thousand events.
     fn is_stopped(&self) -> bool {
         false
@@ -120,12 +122,32 @@ struct Around<'a> {
     own: &'a dyn OwnPolicies,
 }
 
+/// All searches for one policy in one world.
+struct Contest<'a> {
+    world: &'a CapacityWorld,
+    contestant: &'a Contestant,
+    around: Around<'a>,
+    fixed: &'a [FixedService],
+}
+
 /// One search.
 struct Job<'a> {
     world: &'a CapacityWorld,
     contestant: &'a Contestant,
     over_commit: f64,
     seed: u64,
+}
+
+/// An over-commit is given up where it does not hold this share of the best on the first seed.
+const CLOSE: f64 = 0.95;
+
+/// Where a search begins.
+#[derive(Clone, Copy, Debug)]
+struct Begin {
+    /// Less than this is of no interest.
+    least: Option<f64>,
+    /// What a similar search found.
+    guess: Option<f64>,
 }
 
 /// What a run at one load amounted to.
@@ -159,41 +181,64 @@ impl Capacity {
     }
 
     fn play(&self, around: Around<'_>) -> Result<CapacityResult, CapacityError> {
-        let fixed = Contestant::new("fixed", Role::Fixed);
-        let fixed: Vec<FixedService> = self
-            .jobs(std::slice::from_ref(&fixed))
+        let contestant = Contestant::new("fixed", Role::Fixed);
+        let pairs = self.worlds.iter().flat_map(|world| self.seeds.iter().map(move |s| (world, s)));
+        let jobs: Vec<Job<'_>> = pairs
+            .map(|(world, &seed)| Job { world, contestant: &contestant, over_commit: 1.0, seed })
+            .collect();
+        let fixed: Vec<FixedService> = jobs
             .par_iter()
             .with_max_len(1)
             .map(|job| self.play_fixed(job, around))
             .collect::<Result<_, _>>()?;
-        let jobs = self.jobs(&self.contestants);
-        around.watcher.begins(jobs.len());
-        let rows = jobs
+        let pairs = |world| self.contestants.iter().map(move |contestant| (world, contestant));
+        let contests: Vec<Contest<'_>> = self
+            .worlds
+            .iter()
+            .flat_map(pairs)
+            .map(|(world, contestant)| Contest { world, contestant, around, fixed: &fixed })
+            .collect();
+        around.watcher.begins(contests.len());
+        let rows = contests
             .par_iter()
             .with_max_len(1)
-            .map(|job| {
-                let known =
-                    |one: &&FixedService| one.world == job.world.name && one.seed == job.seed;
-                let fixed = fixed.iter().find(known).expect("every world and seed was played");
-                let row = self.search(job, around, &fixed.functions)?;
-                around.watcher.search_ends(&row);
-                Ok(row)
+            .map(|contest| {
+                let rows = self.hold(contest)?;
+                around.watcher.contest_ends(&rows);
+                Ok(rows)
             })
-            .collect::<Result<_, CapacityError>>()?;
-        Ok(CapacityResult { rows, fixed })
+            .collect::<Result<Vec<_>, CapacityError>>()?;
+        Ok(CapacityResult { rows: rows.into_iter().flatten().collect(), fixed })
     }
 
-    fn jobs<'a>(&'a self, contestants: &'a [Contestant]) -> Vec<Job<'a>> {
-        let mut jobs = Vec::new();
-        for world in &self.worlds {
-            for contestant in contestants {
-                for &over_commit in &contestant.over_commits {
-                    let of_seed = |&seed: &u64| Job { world, contestant, over_commit, seed };
-                    jobs.extend(self.seeds.iter().map(of_seed));
-                }
+    /// All seeds of one policy in one world, at the over-commits that hold most on the first seed.
+    ///
+    /// Of the over-commits 1, 1.5 and 2 with 0.9, 1.3 and 1.2 on the first seed, the third is given up after one run at
+    /// 1.24, and the second alone is played on the other seeds. With 1.3 and 1.25 both are.
+    fn hold(&self, contest: &Contest<'_>) -> Result<Vec<CapacityRow>, CapacityError> {
+        let Some((&first, others)) = self.seeds.split_first() else { return Ok(Vec::new()) };
+        let mut best: Option<f64> = None;
+        let mut firsts = Vec::new();
+        for &over_commit in &contest.contestant.over_commits {
+            let least = best.filter(|&best| best > 0.0).map(|best| best * CLOSE);
+            let row = self.search(contest, over_commit, first, Begin { least, guess: None })?;
+            let Some(row) = row else { continue };
+            best = Some(best.unwrap_or(0.0).max(row.load_held));
+            firsts.push(row);
+        }
+        let mut rows = Vec::new();
+        for row in firsts {
+            let CapacityRow { over_commit, load_held, .. } = row;
+            if load_held < best.unwrap_or(0.0) * CLOSE {
+                continue;
+            }
+            rows.push(row);
+            for &seed in others {
+                let begin = Begin { least: None, guess: Some(load_held) };
+                rows.extend(self.search(contest, over_commit, seed, begin)?);
             }
         }
-        jobs
+        Ok(rows)
     }
 
     /// `fixed` where nothing is scarce: what it kills for memory, and what calls use.
@@ -210,28 +255,39 @@ impl Capacity {
         })
     }
 
+    /// The load held, unless it is less than is of interest.
     fn search(
         &self,
-        job: &Job<'_>,
-        around: Around<'_>,
-        fixed: &[FunctionService],
-    ) -> Result<CapacityRow, CapacityError> {
-        let mut bench = self.bench(job, around)?;
-        let kills = Service::of(fixed, None).kills();
+        contest: &Contest<'_>,
+        over_commit: f64,
+        seed: u64,
+        begin: Begin,
+    ) -> Result<Option<CapacityRow>, CapacityError> {
+        let Contest { world, contestant, around, fixed } = *contest;
+        let known = |one: &&FixedService| one.world == world.name && one.seed == seed;
+        let fixed = fixed.iter().find(known).expect("every world and seed was played");
+        let mut bench = self.bench(&Job { world, contestant, over_commit, seed }, around)?;
+        let kills = Service::of(&fixed.functions, None).kills();
         let holds = |functions: &Vec<FunctionService>| {
             self.objective.binding(&Service::of(functions, None), kills).margin <= 1.0
         };
         let play = |load: f64| bench.play(load).map(|played| played.functions);
-        let measured: Vec<Tried<_>> = self.search.tries(play, holds)?;
-        Ok(CapacityRow {
-            world: job.world.name.clone(),
-            policy: job.contestant.label.clone(),
-            over_commit: job.over_commit,
-            seed: job.seed,
-            load_held: load_held(&self.objective, &measured, fixed, None),
-            role: job.contestant.role,
+        let measured: Option<Vec<Tried<_>>> = match begin {
+            Begin { least: Some(least), .. } => self.search.near(least).tries_above(play, holds)?,
+            Begin { guess: Some(guess), .. } if guess > 0.0 => {
+                Some(self.search.near(guess).tries(play, holds)?)
+            }
+            Begin { .. } => Some(self.search.tries(play, holds)?),
+        };
+        Ok(measured.map(|measured| CapacityRow {
+            world: world.name.clone(),
+            policy: contestant.label.clone(),
+            over_commit,
+            seed,
+            load_held: load_held(&self.objective, &measured, &fixed.functions, None),
+            role: contestant.role,
             measured,
-        })
+        }))
     }
 
     fn bench<'a>(&self, job: &Job<'a>, around: Around<'a>) -> Result<Bench<'a>, CapacityError> {

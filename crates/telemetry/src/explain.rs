@@ -249,7 +249,7 @@ used     0.500 of 1.00 core-seconds, 100.0 of 512 MiB-seconds
     }
 
     #[test]
-    fn a_tick_is_told_and_given_as_data() {
+    fn a_tick_is_explained_and_given_as_data() {
         let answer = ask(Question::Tick(0)).unwrap();
         assert!(answer.to_text().starts_with("tick 0 at 0.000000 s\nseen     0 functions"));
         assert_eq!(answer.to_json()["tick"]["number"], 0);

@@ -78,6 +78,35 @@ fn crate_folder(path: &str) -> Option<&str> {
     path.strip_suffix("/Cargo.toml").filter(|folder| folder.starts_with("crates/"))
 }
 
+/// Tests that the specification names must be there, by the names it gives.
+pub(crate) fn specification(repository: &Repository) -> Vec<Finding> {
+    const PAGE: &str = "SPECIFICATION.md";
+    let mut findings = Vec::new();
+    for (index, text) in repository.text(PAGE).lines().enumerate() {
+        for name in sentence_names(text) {
+            if !repository.rust_files().any(|file| file.text.contains(name)) {
+                findings.push(Finding {
+                    file: PAGE.to_owned(),
+                    line: Some(index + 1),
+                    found: format!("there is no test `{name}`"),
+                    allowed: "names of tests that are in the code".to_owned(),
+                    remedy: "give its new name, or strike out the promise",
+                });
+            }
+        }
+    }
+    findings
+}
+
+/// Names in backticks of three words or more: tests, which are named as sentences.
+fn sentence_names(line: &str) -> impl Iterator<Item = &str> {
+    let is_name = |name: &&str| {
+        name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+            && name.matches('_').count() >= 2
+    };
+    line.split('`').skip(1).step_by(2).filter(is_name)
+}
+
 pub(crate) fn links(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.files.iter().filter(|file| file.path.ends_with(".md")) {
@@ -111,6 +140,8 @@ fn link_targets(line: &str) -> impl Iterator<Item = &str> {
 fn paths_and_links_are_found_in_prose() {
     let text = "see `crates/sim/src/world.rs`, `crates/<name>` and `min(c, p)`";
     assert_eq!(spoken_paths(text), [(1, "crates/sim/src/world.rs")]);
+    let row = "core: `a_b_c`, `peak_mb`; `cargo test -p x`, `d_e_f_1`";
+    assert_eq!(sentence_names(row).collect::<Vec<_>>(), ["a_b_c", "d_e_f_1"]);
     let line = "[a](b/c.md#d) and [e](https://f.g) and [h](#i)";
     assert_eq!(link_targets(line).collect::<Vec<_>>(), ["b/c.md"]);
 }

@@ -22,6 +22,42 @@ const PRIVATE_FOLDERS: &[&str] = &[
     concat!("\\", "Users\\"),
 ];
 
+/// Words of an old private dialect; docs and comments use the field's own (`reported`, `decision`, `weighted`).
+const DIALECT: &[&str] = &[
+    concat!("to", "ld"),
+    concat!("wi", "sh"),
+    concat!("wi", "shes"),
+    concat!("wi", "shed"),
+    concat!("fe", "lt"),
+    concat!("dea", "rest"),
+];
+
+/// Endings of files that people read.
+const READ_BY_PEOPLE: &[&str] = &[".rs", ".md", ".py", ".js", ".html"];
+
+/// Also inside names of functions and tests: `what_was_decided` is three words.
+pub(crate) fn dialect(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let is_read = |file: &&TextFile| READ_BY_PEOPLE.iter().any(|end| file.path.ends_with(end));
+    for file in repository.files.iter().filter(is_read) {
+        for (line, text) in file.lines() {
+            findings.extend(dialect_words(text).map(|word| Finding {
+                file: file.path.clone(),
+                line: Some(line),
+                found: format!("`{word}`"),
+                allowed: "plain words: reported, passed, decision, weighted, largest".to_owned(),
+                remedy: "say what happens in the field's own words",
+            }));
+        }
+    }
+    findings
+}
+
+fn dialect_words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphabetic())
+        .filter(|word| DIALECT.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
 pub(crate) fn unfinished(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.rust_files() {
@@ -98,6 +134,13 @@ mod tests {
         assert!(is_empty_promise(&format!("// {word}: later"), word));
         assert!(!is_empty_promise(&format!("// {word} #12: later"), word));
         assert!(!is_empty_promise(&format!("const {word}_LIST"), word));
+    }
+
+    #[test]
+    fn dialect_is_found_in_sentences_and_in_names() {
+        let [first, second, ..] = DIALECT else { panic!("there are two") };
+        let line = format!("fn what_is_{first}() {{}} // {}wise", second.to_uppercase());
+        assert_eq!(dialect_words(&line).collect::<Vec<_>>(), [*first]);
     }
 
     #[test]

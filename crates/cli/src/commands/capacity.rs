@@ -1,5 +1,7 @@
 //! `windfall capacity`: how much load the same machines hold while an objective holds.
 
+mod kernel;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,13 +14,14 @@ use windfall_studies::capacity::objective::{Objective, ObjectiveError, Objective
 use windfall_studies::capacity::page::document;
 use windfall_studies::capacity::search::Search;
 use windfall_studies::capacity::summary::{CapacitySummary, summarize};
-use windfall_studies::capacity::texts::{to_csv, to_markdown, to_text};
+use windfall_studies::capacity::texts::{curves_to_csv, to_csv, to_markdown, to_text};
 use windfall_studies::capacity::worlds::{CapacityWorld, NAMES};
 use windfall_studies::capacity::{Capacity, CapacityResult, CapacityRow, CapacityWatcher};
 use windfall_telemetry::report::ReportContext;
 
-use crate::arguments::{Format, WorldArguments, seeds, threads};
+use crate::arguments::{CpuModelName, Format, WorldArguments, seeds, threads};
 use crate::commands::compare::all_threads;
+use crate::commands::reproduce::Platform;
 use crate::output::{command_line, directory, print, print_json, write_whole};
 use crate::progress;
 
@@ -28,8 +31,14 @@ use crate::progress;
 /// duration, calls that run longer than at their own reservation, somebody who waits too long, calls
 /// killed for memory. Every policy at its best over-commit, also with our queue order, relative to
 /// fixed sizes. Without arguments: a generated half hour and the strongest policies of each kind.
+///
+/// With --platform embedded real functions on this machine instead: the same calls for every policy,
+/// load raised step by step, and the simulator's prediction of the same ramps. Needs root.
 #[derive(Args)]
 pub(crate) struct Arguments {
+    /// Where load is raised
+    #[arg(long, value_enum, default_value_t)]
+    platform: Platform,
     /// Worlds made for this question, or `all`; --scenario and --trace take their place
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "World")]
     world: Vec<String>,
@@ -41,9 +50,6 @@ pub(crate) struct Arguments {
     /// MiB for each core of a node
     #[arg(hide_short_help = true, long, value_name = "MIB", help_heading = "World")]
     mib_per_core: Option<f64>,
-    /// Share CPU as the Linux kernel does instead of continuously
-    #[arg(long, help_heading = "World")]
-    kernel_cpu: bool,
     /// Only policies whose names begin like one of these; fixed always takes part
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Runs")]
     policies: Vec<String>,
@@ -75,6 +81,8 @@ pub(crate) struct Arguments {
     threads: Option<usize>,
     #[command(flatten)]
     objective: ObjectiveArguments,
+    #[command(flatten)]
+    kernel: kernel::KernelArguments,
     /// How to print the results
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: Format,
@@ -86,15 +94,9 @@ pub(crate) struct Arguments {
 /// What service has to be like.
 #[derive(Args)]
 struct ObjectiveArguments {
-    /// Share of calls that may be slow, overall and in every class of duration
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "SHARE",
-        default_value_t = 0.01,
-        help_heading = "Objective"
-    )]
-    slow_share: f64,
+    /// Share of calls that may be slow, overall and in every class of duration [default: 0.01, embedded: 0.05]
+    #[arg(hide_short_help = true, long, value_name = "SHARE", help_heading = "Objective")]
+    slow_share: Option<f64>,
     /// A call is slow if its bounded slowdown is above this
     #[arg(
         hide_short_help = true,
@@ -104,15 +106,12 @@ struct ObjectiveArguments {
         help_heading = "Objective"
     )]
     slow_above: f64,
-    /// Share of calls that may run more than 5 % longer than at their reservation
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "SHARE",
-        default_value_t = 0.001,
-        help_heading = "Objective"
-    )]
-    violation_share: f64,
+    /// Share of calls that may run longer than at their reservation [default: 0.001, embedded: 0.05]
+    #[arg(hide_short_help = true, long, value_name = "SHARE", help_heading = "Objective")]
+    violation_share: Option<f64>,
+    /// A call runs longer if it takes more than so many times as long [default: 1.05, embedded: 1.25]
+    #[arg(hide_short_help = true, long, value_name = "FACTOR", help_heading = "Objective")]
+    violation_above: Option<f64>,
     /// The longest that anybody may wait; ten run times where that is more
     #[arg(
         hide_short_help = true,
@@ -128,12 +127,14 @@ struct ObjectiveArguments {
 }
 
 impl ObjectiveArguments {
-    fn objective(&self) -> anyhow::Result<Objective> {
+    /// What was asked for, the rest as `usual`.
+    fn objective(&self, usual: &Objective) -> anyhow::Result<Objective> {
         let settings = ObjectiveSettings {
-            slow_share: self.slow_share,
+            slow_share: self.slow_share.unwrap_or(usual.slow_share),
             slow_above: self.slow_above,
             in_every_class: !self.no_classes,
-            violation_share: self.violation_share,
+            violation_share: self.violation_share.unwrap_or(usual.violation_share),
+            violation_above: self.violation_above.unwrap_or(usual.violation_above),
             longest_wait_seconds: self.longest_wait,
         };
         Objective::try_from(settings).map_err(|ObjectiveError { setting, value, allowed }| {
@@ -155,11 +156,26 @@ struct Numbers<'a> {
 struct ObjectiveNumbers {
     slow_share: f64,
     violation_share: f64,
+    violation_above: f64,
     longest_wait_seconds: f64,
 }
 
+impl From<&Objective> for ObjectiveNumbers {
+    fn from(objective: &Objective) -> Self {
+        Self {
+            slow_share: objective.slow_share,
+            violation_share: objective.violation_share,
+            violation_above: objective.violation_above,
+            longest_wait_seconds: objective.longest_wait.as_secs_f64(),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let objective = arguments.objective.objective()?;
+    if arguments.platform == Platform::Embedded {
+        return kernel::run(arguments);
+    }
+    let objective = arguments.objective.objective(&Objective::default())?;
     let worlds = arguments.worlds()?;
     let contestants = arguments.contestants(&worlds)?;
     let seeds = arguments.seeds.clone();
@@ -200,17 +216,10 @@ fn deliver(
     directory(&folder)?;
     let report = folder.join("report.html");
     write_whole(&report, &document(context, objective, result, &summaries).html())?;
-    let numbers = Numbers {
-        objective: ObjectiveNumbers {
-            slow_share: objective.slow_share,
-            violation_share: objective.violation_share,
-            longest_wait_seconds: objective.longest_wait.as_secs_f64(),
-        },
-        rows: &result.rows,
-        summary: &summaries,
-    };
+    let numbers = Numbers { objective: objective.into(), rows: &result.rows, summary: &summaries };
     write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(&numbers)?)?;
     write_whole(&folder.join("results.csv"), &to_csv(result))?;
+    write_whole(&folder.join("curves.csv"), &curves_to_csv(objective, result))?;
     match format {
         Format::Json => print_json(&numbers),
         Format::Csv => print(&to_csv(result)),
@@ -237,8 +246,8 @@ impl Arguments {
             }
         };
         for world in &mut worlds {
-            if self.kernel_cpu {
-                world.use_kernel_cpu();
+            if self.given.cpu_model == Some(CpuModelName::Fluid) {
+                world.use_fluid_cpu();
             }
             world.nodes = self.nodes.unwrap_or(world.nodes);
             world.mib_per_core = self.mib_per_core.unwrap_or(world.mib_per_core);
@@ -306,12 +315,14 @@ fn parsed(setting: &str) -> anyhow::Result<(&str, toml::Table)> {
 struct Bar(ProgressBar);
 
 impl CapacityWatcher for Bar {
-    fn begins(&self, searches: usize) {
-        self.0.inc_length(searches as u64);
+    fn begins(&self, contests: usize) {
+        self.0.inc_length(contests as u64);
     }
 
-    fn search_ends(&self, row: &CapacityRow) {
-        self.0.set_message(format!("{} {}", row.policy, row.world));
+    fn contest_ends(&self, rows: &[CapacityRow]) {
+        if let Some(row) = rows.first() {
+            self.0.set_message(format!("{} {}", row.policy, row.world));
+        }
         self.0.inc(1);
     }
 }

@@ -56,7 +56,7 @@ enum Command {
 
 /// Where an experiment takes place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Platform {
+pub(crate) enum Platform {
     /// In virtual time
     #[default]
     Simulation,

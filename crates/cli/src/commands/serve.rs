@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use windfall_core::{
-    Allocation, CallRecord, FunctionId, FunctionProfile, Mebibytes, Seed, TelemetrySink,
+    Allocation, CallRecord, FunctionId, FunctionProfile, Mebibytes, QueueOrder, Seed, TelemetrySink,
 };
 use windfall_embedded::pool::SizedBy;
 use windfall_embedded::{AgentSettings, Deciders, GatewaySettings, Service, ServiceSettings};
@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// CPU that may be granted for each core there is
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     over_commit: f64,
+    /// Which of the waiting calls starts first
+    #[arg(long, value_enum, default_value_t)]
+    queue_order: WaitingOrder,
     /// Write a journal of all calls to this file
     #[arg(long, value_name = "PATH")]
     journal: Option<PathBuf>,
@@ -53,8 +56,27 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
+/// Which of the waiting calls starts first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum WaitingOrder {
+    /// Whoever waits longest
+    #[default]
+    FirstCome,
+    /// The shortest by the function's mean run time; late calls behind, nobody without end
+    ShortestFirst,
+}
+
+impl From<WaitingOrder> for QueueOrder {
+    fn from(order: WaitingOrder) -> Self {
+        match order {
+            WaitingOrder::FirstCome => Self::FirstCome,
+            WaitingOrder::ShortestFirst => Self::SHORTEST_FIRST,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let limit = node_limit(arguments)?;
+    let node = node(arguments)?;
     // First of all: the spawner is a fork of this process, which must not have threads yet.
     let options = HostOptions { isolation: arguments.isolation, ..HostOptions::default() };
     let host = Host::start(&options)?;
@@ -64,8 +86,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.journal {
         deciders.sinks.push(Box::new(CallJournal::create(path, &arguments.policy)?));
     }
-    let mut agent = AgentSettings::new(limit);
+    let mut agent = AgentSettings::over_committed(node, arguments.over_commit);
     agent.pool.sized_by = sized_by;
+    agent.pool.order = arguments.queue_order.into();
     let settings = ServiceSettings {
         listen: arguments.listen,
         database: arguments.db.clone(),
@@ -187,7 +210,7 @@ pub(crate) fn sized_by(policy: &str, assembled: &Assembled) -> anyhow::Result<Si
     })
 }
 
-fn node_limit(arguments: &Arguments) -> anyhow::Result<Allocation> {
+fn node(arguments: &Arguments) -> anyhow::Result<Allocation> {
     let factor = arguments.over_commit;
     if !(0.1..=100.0).contains(&factor) {
         bail!("--over-commit is {factor}, allowed is 0.1 to 100");
@@ -195,16 +218,15 @@ fn node_limit(arguments: &Arguments) -> anyhow::Result<Allocation> {
     let memory = match arguments.memory {
         Some(mib) if mib >= 64 => mib,
         Some(mib) => bail!("--memory is {mib}, allowed is 64 MiB or more"),
-        None => return machine_limit(factor),
+        None => return machine_limit(),
     };
-    Ok(Allocation { memory: Mebibytes::new(memory), ..machine_limit(factor)? })
+    Ok(Allocation { memory: Mebibytes::new(memory), ..machine_limit()? })
 }
 
-/// What may be granted on this machine: its cores, so many times, and three quarters of its memory.
-pub(crate) fn machine_limit(factor: f64) -> anyhow::Result<Allocation> {
+/// What this machine has for functions: its cores, and three quarters of its memory.
+pub(crate) fn machine_limit() -> anyhow::Result<Allocation> {
     let cores = std::thread::available_parallelism().context("the number of cores")?;
-    let cpu = (usize::from(cores) as f64 * 1000.0 * factor).round() as u32;
-    Ok(Allocation::new(cpu, machine_memory()? / 4 * 3))
+    Ok(Allocation::new(usize::from(cores) as u32 * 1000, machine_memory()? / 4 * 3))
 }
 
 /// Memory of the machine, MiB.

@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.once || !stdout().is_terminal() {
-        let screen = Screen { width: 110, height: 1000, note: String::new() };
+        let screen = Screen { width: 140, height: 1000, note: String::new() };
         crate::output::print(&screen.draw(&data, &watch.filter, watch.order))?;
         return Ok(ExitCode::SUCCESS);
     }

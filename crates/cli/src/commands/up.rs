@@ -16,6 +16,7 @@ use windfall_core::Seed;
 use windfall_daemon::database::{Records, Retention, file_in};
 use windfall_daemon::embedded::load::{Amount, SampleLoad};
 use windfall_daemon::summary::{Summary, report};
+use windfall_daemon::supervisor::Named;
 use windfall_daemon::{
     Mode, PlatformKind, Server, Service, Supervisor, SupervisorSettings, random_token,
 };
@@ -26,6 +27,8 @@ use crate::output::{command_line, directory, print, print_json, write_whole};
 use preflight::{FunctionsApi, Preflight};
 use stage::{REAL_LOAD, RealHost, Stage, is_free};
 
+/// The policy of a first run.
+const USUAL_POLICY: &str = "windfall";
 /// Where the dashboard is expected.
 const USUAL_ADDRESS: ([u8; 4], u16) = ([127, 0, 0, 1], 7117);
 
@@ -38,9 +41,9 @@ pub(crate) struct Arguments {
     /// Where functions run
     #[arg(long, value_enum, default_value_t, help_heading = "Run")]
     platform: Choice,
-    /// The policy, or the file of a checkpoint; `windfall policies` lists them
-    #[arg(long, default_value = "windfall", help_heading = "Run")]
-    policy: String,
+    /// The policy, or the file of a checkpoint; else what the last run here kept, at first `windfall`
+    #[arg(long, help_heading = "Run")]
+    policy: Option<String>,
     /// A policy to ask beside it and show as a ghost line, never obeyed
     #[arg(long, value_name = "POLICY", help_heading = "Run")]
     shadow: Option<String>,
@@ -56,6 +59,9 @@ pub(crate) struct Arguments {
     /// Run the functions of this folder (.py, .js) instead of the samples; NAME.json beside NAME.py has parameters
     #[arg(long, value_name = "DIR", help_heading = "Load")]
     functions: Option<PathBuf>,
+    /// Deploy nothing and send no load: functions and calls come through OpenWhisk's API
+    #[arg(long, help_heading = "Load", conflicts_with_all = ["functions", "calls_per_hour", "load"])]
+    bare: bool,
     /// Calls per hour, 0 for none; else as many as --load says
     #[arg(long, value_name = "N", value_parser = calls_per_hour, help_heading = "Load")]
     calls_per_hour: Option<f64>,
@@ -98,12 +104,39 @@ pub(crate) struct Arguments {
     /// Token for changes instead of a random one, 16 or more hexadecimal digits; WINDFALL_TOKEN is read too
     #[arg(long, value_parser = token, help_heading = "Service")]
     token: Option<String>,
+    /// What to log while it runs, one line per event on standard error: orders, refused requests, versions, health
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    log: LogFormat,
     /// Write a report as HTML when it ends
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
     /// How to print the summary at the end
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: ObjectFormat,
+}
+
+/// How events are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// A line of text with its fields
+    #[default]
+    Text,
+    /// A JSON object per line, for collectors of logs
+    Json,
+    /// Nothing
+    Off,
+}
+
+impl LogFormat {
+    /// Sends events to standard error. Rotation is left to whoever collects it: journald, or a container's runtime.
+    fn begin(self) {
+        let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+        match self {
+            Self::Text => lines.with_ansi(false).compact().init(),
+            Self::Json => lines.json().flatten_event(true).init(),
+            Self::Off => {}
+        }
+    }
 }
 
 /// Where functions run.
@@ -166,9 +199,10 @@ fn token(text: &str) -> Result<String, String> {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     // A name that does not exist is refused before anything is started.
-    for policy in [Some(&arguments.policy), arguments.shadow.as_ref()].into_iter().flatten() {
+    for policy in [&arguments.policy, &arguments.shadow].into_iter().flatten() {
         assemble(policy, &PolicySettings::new(), Seed::new(arguments.seed))?;
     }
+    arguments.log.begin();
     let mut preflight = Preflight;
     // First of all: the spawner is a fork of this process, which must not have threads yet.
     let host = stage::host(arguments.platform, &mut preflight)?;
@@ -233,8 +267,12 @@ fn start(
     host: Option<RealHost>,
     preflight: &mut Preflight,
 ) -> anyhow::Result<Started> {
+    directory(&arguments.state)?;
+    let records = records(&arguments.state, preflight)?;
+    let Named { policy, settings: policy_settings } = policy(arguments, &records, preflight);
     let settings = SupervisorSettings {
-        policy: arguments.policy.clone(),
+        policy,
+        policy_settings,
         shadow: arguments.shadow.clone(),
         // This platform is started from here, so it may be managed; others begin with `recommend`.
         mode: arguments.mode.unwrap_or(Mode::Auto),
@@ -244,11 +282,9 @@ fn start(
         price_per_core_hour: arguments.price,
         ..SupervisorSettings::default()
     };
-    directory(&arguments.state)?;
-    let records = records(&arguments.state, preflight)?;
     let Stage { prepared, platform, clock, functions, called } =
         stage::stage(arguments, &settings, host, preflight)?;
-    preflight.ok("policy", &arguments.policy);
+    preflight.ok("policy", &settings.policy);
     let manager = Supervisor::new(prepared, platform, records);
     if let Some(mode) = arguments.mode {
         manager.governance().set_mode(mode);
@@ -267,7 +303,7 @@ fn start(
         }
     };
     let load = match (&functions, amount) {
-        (Some(api), Some(amount)) => {
+        (Some(api), Some(amount)) if !called.is_empty() => {
             let load = SampleLoad::start(api.address, &api.key, called, amount, arguments.seed)?;
             let rate = load.per_second();
             preflight.ok("load", &format!("a generated hour, {rate:.1} calls a second over HTTP"));
@@ -278,13 +314,31 @@ fn start(
     Ok(Started { service, database: file_in(&arguments.state), functions, load })
 }
 
-/// The database, checked; one that is damaged is set aside and named.
+/// The policy that is asked for, else the version that the last run kept, else our own.
+fn policy(arguments: &Arguments, records: &Records, preflight: &mut Preflight) -> Named {
+    let named = |policy: &str| Named { policy: policy.to_owned(), ..Named::default() };
+    if let Some(policy) = &arguments.policy {
+        return named(policy);
+    }
+    let Some(kept) = records.version_kept() else { return named(USUAL_POLICY) };
+    match assemble(&kept.policy, &kept.settings, Seed::new(arguments.seed)) {
+        Ok(_) => kept,
+        Err(error) => {
+            let detail = format!("the version that the last run kept cannot be built: {error}");
+            let fix = format!("name one with --policy; {USUAL_POLICY} takes its place");
+            preflight.missing("policy", &fix, &detail);
+            named(USUAL_POLICY)
+        }
+    }
+}
+
+/// The database, checked; one that is damaged is set aside and named. One that cannot be written is used as soon as it
+/// can be.
 fn records(folder: &Path, preflight: &mut Preflight) -> anyhow::Result<Records> {
     let file = file_in(folder);
     let is_damaged = match windfall_daemon::database::check(&file) {
         Ok(problems) => !problems.is_empty(),
-        Err(windfall_daemon::database::DatabaseError::TooNew { .. }) => false,
-        Err(_) => true,
+        Err(error) => error.is_damage(),
     };
     if is_damaged {
         let aside = file.with_extension("damaged");
@@ -294,7 +348,14 @@ fn records(folder: &Path, preflight: &mut Preflight) -> anyhow::Result<Records> 
         preflight.missing("database", "nothing to do, a new one is begun", &detail);
     }
     let records = Records::open(&file, Retention::default())?;
-    preflight.ok("database", &file.display().to_string());
+    let name = file.display();
+    match records.problem() {
+        None => preflight.ok("database", &name.to_string()),
+        Some(problem) => {
+            let detail = format!("{problem}; nothing is recorded, and no size is set by ticks");
+            preflight.missing("database", &format!("make {name} writable"), &detail);
+        }
+    }
     Ok(records)
 }
 

@@ -9,7 +9,7 @@ fn nothing_written(place: &Place, before: &[String]) {
 }
 
 #[test]
-fn three_mistakes_of_a_scenario_are_told_at_once() {
+fn three_mistakes_of_a_scenario_are_reported_together() {
     let place = Place::new();
     let text = "[cluster]\nnode_cores = -4\n\n[platfrom]\nconcurrency = 1\n\n\
                 [run]\npolicies = [\"histogramm\"]\n";
@@ -27,7 +27,7 @@ fn three_mistakes_of_a_scenario_are_told_at_once() {
 }
 
 #[test]
-fn unknown_keys_of_every_section_are_told_with_their_line() {
+fn unknown_keys_of_every_section_are_reported_with_their_line() {
     let place = Place::new();
     for section in ["trace", "cluster", "platform", "sensors", "faults", "run"] {
         place.write("s.toml", format!("name = \"x\"\n[{section}]\nnonsense = 1\n"));
@@ -41,7 +41,7 @@ fn unknown_keys_of_every_section_are_told_with_their_line() {
 }
 
 #[test]
-fn scenarios_that_are_no_text_or_not_there_are_told() {
+fn scenarios_that_are_no_text_or_not_there_are_refused() {
     let place = Place::new();
     place.run("compare --scenario s.toml", &[]).refused(&["s.toml: cannot be read"]);
     place.write("s.toml", [0xff, 0xfe, 0x00]);
@@ -62,7 +62,7 @@ fn an_unknown_policy_is_named_with_those_there_are() {
 }
 
 #[test]
-fn seeds_and_loads_that_are_none_are_told() {
+fn seeds_and_loads_that_are_none_are_refused() {
     let place = Place::new();
     for seeds in ["0", "x", "5-3", "1,,2", "-1", "1-99999999999", "18446744073709551615"] {
         let ended = place.run(&format!("compare --seeds={seeds}"), &SMALL);
@@ -77,7 +77,7 @@ fn seeds_and_loads_that_are_none_are_told() {
 }
 
 #[test]
-fn numbers_of_the_world_that_cannot_be_are_told() {
+fn impossible_numbers_of_the_world_are_refused() {
     let place = Place::new();
     for (flag, value) in [
         ("--functions", "0"),

@@ -70,7 +70,7 @@ fn a_missing_column_is_named() {
 }
 
 #[test]
-fn counts_that_are_none_are_told_with_line_and_value() {
+fn counts_that_are_none_are_reported_with_line_and_value() {
     let place = Place::new();
     for bad in ["-1", "NaN", "many", "1.5"] {
         tables(&place, "invocations.csv", &INVOCATIONS.replace(",40\n", &format!(",{bad}\n")));
@@ -80,7 +80,7 @@ fn counts_that_are_none_are_told_with_line_and_value() {
 }
 
 #[test]
-fn run_times_and_memory_that_are_no_numbers_are_told() {
+fn run_times_and_memory_that_are_no_numbers_are_refused() {
     let place = Place::new();
     tables(&place, "durations.csv", &DURATIONS.replace("40,100,200\n", "40,nan,200\n"));
     refuses(&place, &["durations.csv line 3, column `percentile_Average_99`", "`nan`", "hint: "]);
@@ -96,7 +96,7 @@ fn a_function_that_appears_twice_is_named() {
 }
 
 #[test]
-fn a_row_that_breaks_off_is_told_with_its_line() {
+fn a_row_that_breaks_off_is_reported_with_its_line() {
     let place = Place::new();
     tables(&place, "invocations.csv", &INVOCATIONS.replace(",timer,1,1,1", ",timer,1,1"));
     refuses(&place, &["invocations.csv line 3: the row has 6 cells, the header 7", "hint: "]);
@@ -118,7 +118,7 @@ fn a_truncated_archive_is_called_so() {
 }
 
 #[test]
-fn rows_out_of_order_are_told_with_both_times() {
+fn rows_out_of_order_are_reported_with_both_times() {
     let place = Place::new();
     place.write("t", "date,1---2---p-300-128\n2016-07-01 00:05:00,1\n2016-07-01 00:00:00,1\n");
     let both = "`2016-07-01 00:00:00` after `2016-07-01 00:05:00`";
@@ -126,7 +126,7 @@ fn rows_out_of_order_are_told_with_both_times() {
 }
 
 #[test]
-fn single_calls_that_cannot_be_are_told() {
+fn impossible_single_calls_are_refused() {
     let place = Place::new();
     for (bad, column) in [("a,f,1,-2", "duration"), ("a,f,x,2", "end_timestamp")] {
         place.write("t", format!("{CALLS}{bad}\n"));
@@ -135,7 +135,7 @@ fn single_calls_that_cannot_be_are_told() {
 }
 
 #[test]
-fn empty_foreign_and_absent_files_are_told_apart() {
+fn empty_foreign_and_absent_files_are_distinguished() {
     let place = Place::new();
     refuses(&place, &["error: t: cannot be read", "hint: check the path"]);
     place.write("t", "");

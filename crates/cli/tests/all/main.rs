@@ -20,3 +20,4 @@ mod sizing_training;
 mod streams;
 mod training;
 mod up;
+mod up_disk;

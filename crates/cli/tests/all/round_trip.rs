@@ -36,7 +36,7 @@ fn a_simulated_run_can_be_explained_and_reported() {
 }
 
 #[test]
-fn a_run_with_a_warm_up_is_reported_like_it_was_told() {
+fn a_run_with_a_warm_up_is_reported_as_it_was_printed() {
     let place = Place::new();
     let words = "simulate --policy histogram --warm-up 2 --out r --format json";
     let summary = place.run(words, &SMALL).json();

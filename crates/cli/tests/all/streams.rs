@@ -191,7 +191,7 @@ fn an_unknown_word_is_refused_with_a_suggestion() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_printed() {
     let printed = Place::new().run("--version", &[]).done().stdout;
     assert_eq!(printed, format!("windfall {}\n", env!("CARGO_PKG_VERSION")));
 }

@@ -1,10 +1,13 @@
 //! `windfall up` as a user starts it: real functions where the machine permits, killed at any moment, stopped by itself.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::program::{Ended, Place};
@@ -18,6 +21,8 @@ struct RunningUp {
     process: Child,
     /// `http://host:port` of its API.
     url: String,
+    /// `http://host:port` and key of the functions' own API, where functions are real.
+    functions: Option<(String, String)>,
     /// What it printed before it was ready.
     preflight: String,
 }
@@ -44,19 +49,48 @@ impl RunningUp {
         let errors = process.stderr.take().expect("it is piped");
         let mut lines = BufReader::new(errors).lines().map_while(Result::ok);
         let mut preflight = String::new();
-        let mut url = None;
+        let (mut url, mut functions) = (None, None);
         for line in lines.by_ref() {
             preflight += &line;
             preflight.push('\n');
-            if let Some((_, rest)) = line.split_once("terminal ") {
-                url = rest.split_whitespace().last().map(str::to_owned);
+            let last = line.split_whitespace().last().unwrap_or_default();
+            if line.contains("  terminal ") {
+                url = Some(last.to_owned());
+            } else if let Some((_, rest)) = line.split_once("wsk property set --apihost ") {
+                let address = rest.split_whitespace().next().unwrap_or_default();
+                functions = Some((address.to_owned(), last.to_owned()));
+            } else if line.starts_with("Ctrl-C stops it") {
                 break;
             }
         }
         // Read to the end, so that it never waits for a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let url = url.unwrap_or_else(|| panic!("it was not ready: {preflight}"));
-        Self { process, url, preflight }
+        Self { process, url, functions, preflight }
+    }
+
+    /// Has calls accepted that are run behind the answer; their activation ids.
+    fn accepted(&self, count: usize) -> Vec<String> {
+        let Some((address, key)) = &self.functions else { return Vec::new() };
+        let path = "/api/v1/namespaces/_/actions/fetch-report";
+        let ask = |_| ask(address, key, "POST", path, r#"{"sleep": 300, "prime": 1000}"#);
+        let answers = (0..count).filter_map(ask);
+        answers.filter_map(|answer| answer["activationId"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Waits until an accepted call has its record; how it ended.
+    fn status_of(&self, activation: &str) -> i64 {
+        let (address, key) = self.functions.as_ref().expect("functions are real");
+        let path = format!("/api/v1/namespaces/_/activations/{activation}");
+        let began = Instant::now();
+        loop {
+            let record = ask(address, key, "GET", &path, "").unwrap_or_default();
+            if let Some(status) = record["response"]["statusCode"].as_i64() {
+                return status;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "{activation}: {record}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// Asked again for ten seconds: a very busy machine may be too slow for a client's patience.
@@ -90,6 +124,21 @@ impl RunningUp {
             .map(str::to_owned)
             .collect()
     }
+}
+
+/// One request to OpenWhisk's API; nothing if the platform has gone away.
+fn ask(address: &str, key: &str, method: &str, path: &str, body: &str) -> Option<Value> {
+    let host = address.strip_prefix("http://").unwrap_or(address);
+    let mut stream = TcpStream::connect(host).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+    let (basic, length) = (STANDARD.encode(key), body.len());
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\nHost: {host}\r\nAuthorization: Basic {basic}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
 }
 
 /// Processes in a control group of the run of `pid`.
@@ -180,15 +229,25 @@ fn up_says_plainly_that_the_simulator_runs_no_function() {
     assert!(ended.stderr.contains("--functions needs a platform that runs functions"), "{ended:?}");
 }
 
+/// Calls that each manager accepts before it is killed, to be run behind the answer.
+const ACCEPTED: usize = 3;
+
 /// Kills a manager under load `times` times, then looks at what is left and starts it once more.
 fn kill_at_random_moments(times: u64) {
     let place = Place::new();
-    let mut killed = Vec::new();
+    let (mut killed, mut accepted) = (Vec::new(), Vec::new());
     for round in 0..times {
-        // A policy that changes sizes by ticks, so that there is something to give back.
-        let mut manager =
-            RunningUp::start(&place, "--policy vpa --mode auto --tick 200ms --load 0.4");
+        // A policy that changes sizes by ticks, so that there is something to give back. Every other round may change
+        // nothing, so that what is short there was left by the round before.
+        let mode = if round % 2 == 0 { "auto" } else { "observe" };
+        let options = format!("--policy vpa --mode {mode} --tick 200ms --load 0.4");
+        let mut manager = RunningUp::start(&place, &options);
+        if mode == "observe" {
+            std::thread::sleep(Duration::from_secs(1));
+            assert_eq!(manager.below_their_own(), Vec::<String>::new(), "{}", manager.preflight);
+        }
         within(Duration::from_secs(20), "calls are served", || manager.calls() > 0);
+        accepted.extend(manager.accepted(ACCEPTED));
         // Spread over two seconds without a pattern that ticks could meet.
         std::thread::sleep(Duration::from_millis(round * 7919 % 2000));
         let pid = manager.process.id();
@@ -203,6 +262,11 @@ fn kill_at_random_moments(times: u64) {
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(manager.below_their_own(), Vec::<String>::new(), "{}", manager.preflight);
     within(Duration::from_secs(20), "calls are served", || manager.calls() > 0);
+    if manager.functions.is_some() {
+        assert_eq!(accepted.len(), ACCEPTED * times as usize);
+        let lost = accepted.iter().filter(|id| manager.status_of(id) != 0);
+        assert_eq!(lost.collect::<Vec<_>>(), Vec::<&String>::new(), "accepted and not answered");
+    }
     let stopped = std::process::Command::new("kill").arg(manager.process.id().to_string()).status();
     assert!(stopped.is_ok_and(|status| status.success()), "SIGTERM can be sent");
     let ended = manager.process.wait().expect("it ends");

@@ -7,7 +7,7 @@ use crate::call_safeguards::{Floor, NAMES, SlackBudget};
 
 const NODE: NodeId = NodeId(0);
 
-/// Wishes in turn, at dispatch and at looks alike; nothing means that it fails.
+/// Decisions in turn, at dispatch and at looks alike; `None` means that it fails.
 struct Script {
     decisions: Vec<Option<CallDecision>>,
     asked: usize,
@@ -281,7 +281,7 @@ impl Node {
 proptest! {
     /// Any policy: calls begin, are looked at, end, and give back.
     #[test]
-    fn whatever_is_wished_the_promises_of_the_pool_hold(
+    fn whatever_is_decided_the_promises_of_the_pool_hold(
         decisions in prop::collection::vec(any_decision(), 1..40),
         steps in prop::collection::vec((0u8..4, 0usize..16, 0.0..1.2f64), 1..120),
         guarded: bool,

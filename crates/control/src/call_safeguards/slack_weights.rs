@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   loss     time by which waiting for CPU has set the call back so far
-//!   slack    0.04 * (time it would have run alone) - loss
+//!   gain     time by which CPU beyond its reservation has brought it forward: (use - reservation) / reservation
+//!   slack    0.04 * (time it would have run alone) - loss + gain
 //!   weight   slack > 3 ms: a policy may lower it to a twentieth of the reservation;  else: the reservation
 //! ```
 //!
@@ -28,11 +29,13 @@ pub struct SlackWeightsSettings {
     pub least_share: f64,
     /// Slack below which a call does not give way, seconds.
     pub margin_seconds: f64,
+    /// Whether a call that had more than its reservation may give that back.
+    pub credits: bool,
 }
 
 impl Default for SlackWeightsSettings {
     fn default() -> Self {
-        Self { beta: 0.04, least_share: 0.05, margin_seconds: 0.003 }
+        Self { beta: 0.04, least_share: 0.05, margin_seconds: 0.003, credits: true }
     }
 }
 
@@ -40,26 +43,40 @@ impl Default for SlackWeightsSettings {
 #[derive(Clone, Debug, Default)]
 pub struct SlackWeights {
     settings: SlackWeightsSettings,
-    /// Seconds lost, of calls that have lost any.
-    lost: BTreeMap<CallId, f64>,
+    /// What became of calls that have lost or gained time.
+    accounts: BTreeMap<CallId, Account>,
+}
+
+/// Seconds that a call has lost and gained.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    lost: f64,
+    gained: f64,
 }
 
 impl SlackWeights {
     /// A rule that has seen no call.
     pub fn new(settings: SlackWeightsSettings) -> Self {
-        Self { settings, lost: BTreeMap::new() }
+        Self { settings, accounts: BTreeMap::new() }
     }
 
     /// Seconds that the call may still lose.
     fn slack(&mut self, running: &RunningCall) -> f64 {
         let sensed = &running.sensed;
-        let more = sensed.delayed_share * sensed.window.as_secs_f64();
-        if more > 0.0 {
-            *self.lost.entry(running.id).or_default() += more;
+        let seconds = sensed.window.as_secs_f64();
+        // What was not measured may all have been lost.
+        let lost = if sensed.is_lost() { seconds } else { sensed.delayed_share * seconds };
+        let reserved = running.reservation.cpu.cores().max(1e-3);
+        let beyond = (sensed.cpu_used_cores / reserved - 1.0).max(0.0);
+        let gained = if self.settings.credits { beyond * seconds } else { 0.0 };
+        if lost > 0.0 || gained > 0.0 {
+            let account = self.accounts.entry(running.id).or_default();
+            account.lost += lost;
+            account.gained += gained;
         }
-        let lost = self.lost.get(&running.id).copied().unwrap_or(0.0);
-        let alone = running.elapsed().as_secs_f64() - lost;
-        self.settings.beta * alone - lost
+        let Account { lost, gained } = self.accounts.get(&running.id).copied().unwrap_or_default();
+        let alone = running.elapsed().as_secs_f64() - lost + gained;
+        self.settings.beta * alone - lost + gained
     }
 }
 
@@ -80,7 +97,9 @@ impl CallSafeguard for SlackWeights {
     fn while_running(&mut self, running: &RunningCall, proposal: &mut Proposal) {
         let reserved = running.reservation.cpu.min(running.ceiling.cpu);
         let slack = self.slack(running);
-        let may_give_way = running.node_is_short && slack > self.settings.margin_seconds;
+        let is_known = !running.sensed.is_lost();
+        let may_give_way =
+            is_known && running.node_is_short && slack > self.settings.margin_seconds;
         let least = if may_give_way {
             let millis = f64::from(reserved.get()) * self.settings.least_share;
             MilliCpu::new((millis.ceil() as u32).clamp(1, reserved.get().max(1)))
@@ -93,10 +112,10 @@ impl CallSafeguard for SlackWeights {
     }
 
     fn at_end(&mut self, outcome: &CallOutcome) {
-        self.lost.remove(&outcome.id);
+        self.accounts.remove(&outcome.id);
     }
 
     fn lost(&mut self, call: CallId) {
-        self.lost.remove(&call);
+        self.accounts.remove(&call);
     }
 }

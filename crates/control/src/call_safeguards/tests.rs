@@ -348,8 +348,18 @@ mod slack_weights {
     use crate::call_safeguards::{SlackWeights, SlackWeightsSettings};
 
     fn look(millis: u64, window: u64, delayed_share: f64, node_is_short: bool) -> RunningCall {
+        using(1.0, millis, window, delayed_share, node_is_short)
+    }
+
+    fn using(
+        cores: f64,
+        millis: u64,
+        window: u64,
+        delayed_share: f64,
+        node_is_short: bool,
+    ) -> RunningCall {
         let window = Duration::from_millis(window);
-        let sensed = Sensed { window, delayed_share, ..sensed(1.0, delayed_share, 10.0) };
+        let sensed = Sensed { window, delayed_share, ..sensed(cores, delayed_share, 10.0) };
         RunningCall { node_is_short, ..look_at(millis, Allocation::new(1000, 256), sensed) }
     }
 
@@ -368,20 +378,34 @@ mod slack_weights {
         assert_eq!(weight(&mut chain, &look(2200, 200, 0.5, true), 50), 1000);
     }
 
+    #[test]
+    fn a_call_may_give_back_what_it_gained_beyond_its_reservation() {
+        let mut chain = CallSafeguardChain::new(vec![Box::new(SlackWeights::default())]);
+        // 100 ms on 2 cores where 1 is reserved: it is 100 ms ahead.
+        assert_eq!(weight(&mut chain, &using(2.0, 100, 100, 0.0, true), 50), 50);
+        assert_eq!(weight(&mut chain, &using(0.1, 190, 90, 0.9, true), 50), 50, "81 ms are back");
+        assert_eq!(weight(&mut chain, &using(0.1, 220, 30, 0.9, true), 50), 1000, "all of it is");
+    }
+
     proptest! {
-        /// Whatever a policy asks for, a call that has lost its share holds its reservation.
+        /// Whatever a policy asks for, a call that has lost its share and what it gained holds its reservation.
         #[test]
         fn no_call_is_below_its_guaranteed_weight_beyond_its_slack(
-            looks in proptest::collection::vec((1u64..50, 0.0f64..1.0, any::<bool>(), 0u32..3000), 1..200),
+            looks in proptest::collection::vec(
+                (1u64..50, 0.0f64..1.0, any::<bool>(), 0u32..3000, 0.0f64..1.2),
+                1..200,
+            ),
         ) {
             let settings = SlackWeightsSettings::default();
             let mut chain = CallSafeguardChain::new(vec![Box::new(SlackWeights::new(settings))]);
-            let (mut now, mut lost) = (0, 0.0);
-            for (window, delayed, short, cpu) in looks {
+            let (mut now, mut lost, mut gained) = (0, 0.0, 0.0);
+            for (window, delayed, short, cpu, cores) in looks {
                 now += window;
                 lost += delayed * window as f64 * 1e-3;
-                let held = weight(&mut chain, &look(now, window, delayed, short), cpu);
-                let slack = settings.beta * (now as f64 * 1e-3 - lost) - lost;
+                gained += (cores - 1.0f64).max(0.0) * window as f64 * 1e-3;
+                let held = weight(&mut chain, &using(cores, now, window, delayed, short), cpu);
+                let alone = now as f64 * 1e-3 - lost + gained;
+                let slack = settings.beta * alone - lost + gained;
                 if !short || slack <= settings.margin_seconds - 1e-9 {
                     prop_assert!(held >= 1000, "{held} with a slack of {slack}");
                 }

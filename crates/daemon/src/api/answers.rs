@@ -2,11 +2,13 @@
 
 use axum::Json;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, Request};
-use axum::http::{StatusCode, Uri};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::RETRY_AFTER;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A request that is refused.
 #[derive(Debug)]
@@ -29,7 +31,25 @@ impl Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "error": self.error }))).into_response()
+        let mut answer = (self.status, Json(json!({ "error": self.error }))).into_response();
+        if self.status == StatusCode::TOO_MANY_REQUESTS {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        answer
+    }
+}
+
+/// The one variable part of a path; bytes that are no text are refused.
+pub(super) struct Part(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Part {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let part = Path::<String>::from_request_parts(parts, state).await;
+        part.map(|Path(text)| Self(text)).map_err(|problem| {
+            Refused::new(StatusCode::BAD_REQUEST, format!("the path: {}", problem.body_text()))
+        })
     }
 }
 
@@ -44,14 +64,25 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         let bytes = bytes.map_err(|problem: BytesRejection| {
             Refused::new(problem.status(), format!("the body: {}", problem.body_text()))
         })?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|problem| {
-            Refused::new(
-                StatusCode::BAD_REQUEST,
-                format!("the body is not what is expected: {problem}"),
-            )
-        })
+        let refuse = |problem: String| {
+            let error = format!("the body is not what is expected: {problem}");
+            Refused::new(StatusCode::BAD_REQUEST, error)
+        };
+        let object: serde_json::Map<String, Value> =
+            serde_json::from_slice(&bytes).map_err(|problem| refuse(problem.to_string()))?;
+        // A list would be read as the fields of a structure in their order, which nobody means.
+        let is_list = |(key, value): &(&String, &Value)| value.is_array() && *key != FREE;
+        if let Some((key, _)) = object.iter().find(is_list) {
+            return Err(refuse(format!("`{key}` is a list")));
+        }
+        serde_json::from_value(object.into())
+            .map(Self)
+            .map_err(|problem| refuse(problem.to_string()))
     }
 }
+
+/// The one key whose value is the caller's own business: parameters of a function.
+const FREE: &str = "parameters";
 
 pub(super) async fn not_found(uri: Uri) -> Refused {
     let path = uri.path().chars().take(200).collect::<String>();

@@ -1,11 +1,10 @@
 //! The dashboard's files, built into the program.
 
-use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
-use super::answers::Refused;
+use super::answers::{Part, Refused};
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -14,6 +13,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 /// Name, type, text.
 const FILES: &[(&str, &str, &str)] = &[
     ("style.css", STYLE, include_str!("../../dashboard/style.css")),
+    ("address.js", SCRIPT, include_str!("../../dashboard/address.js")),
     ("app.js", SCRIPT, include_str!("../../dashboard/app.js")),
     ("charts.js", SCRIPT, include_str!("../../dashboard/charts.js")),
     ("client.js", SCRIPT, include_str!("../../dashboard/client.js")),
@@ -32,7 +32,7 @@ pub(super) async fn index() -> Response {
     ([(CONTENT_TYPE, HTML)], include_str!("../../dashboard/index.html")).into_response()
 }
 
-pub(super) async fn asset(Path(file): Path<String>) -> Response {
+pub(super) async fn asset(Part(file): Part) -> Response {
     match FILES.iter().find(|(name, ..)| *name == file) {
         Some((_, kind, text)) => ([(CONTENT_TYPE, *kind)], *text).into_response(),
         None => {

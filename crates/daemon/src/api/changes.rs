@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use windfall_core::{Allocation, FunctionId};
 use windfall_registry::PolicySettings;
 
 use super::ApiState;
-use super::answers::{Body, Refused};
+use super::answers::{Body, Part, Refused};
 use crate::governance::{Hold, Mode};
 use crate::managed_platform::{Invocation, InvokeError};
 use crate::orders::Command;
@@ -90,7 +90,7 @@ pub(super) struct HoldBody {
 
 pub(super) async fn hold(
     State(state): Api,
-    Path(name): Path<String>,
+    Part(name): Part,
     Body(body): Body<HoldBody>,
 ) -> Answer {
     let function = id_of(&state, &name)?;
@@ -101,7 +101,7 @@ pub(super) async fn hold(
     give(&state, Command::Hold { function, hold: Some(hold) }).await
 }
 
-pub(super) async fn resume(State(state): Api, Path(name): Path<String>) -> Answer {
+pub(super) async fn resume(State(state): Api, Part(name): Part) -> Answer {
     let function = id_of(&state, &name)?;
     give(&state, Command::Hold { function, hold: None }).await
 }
@@ -114,7 +114,7 @@ pub(super) struct ObjectiveBody {
 
 pub(super) async fn objective(
     State(state): Api,
-    Path(name): Path<String>,
+    Part(name): Part,
     Body(body): Body<ObjectiveBody>,
 ) -> Answer {
     let function = id_of(&state, &name)?;
@@ -122,7 +122,7 @@ pub(super) async fn objective(
 }
 
 /// Pins the function to what is recommended for it.
-pub(super) async fn apply(State(state): Api, Path(name): Path<String>) -> Answer {
+pub(super) async fn apply(State(state): Api, Part(name): Part) -> Answer {
     let function = id_of(&state, &name)?;
     let advice = {
         let live = state.live();
@@ -149,7 +149,7 @@ pub(super) struct InvokeBody {
 
 pub(super) async fn invoke(
     State(state): Api,
-    Path(name): Path<String>,
+    Part(name): Part,
     Body(body): Body<InvokeBody>,
 ) -> Answer {
     let _ = id_of(&state, &name)?;
@@ -208,4 +208,9 @@ pub(super) struct ShadowBody {
 
 pub(super) async fn shadow(State(state): Api, Body(body): Body<ShadowBody>) -> Answer {
     give(&state, Command::Shadow(body.name)).await
+}
+
+/// Puts the version before the one in charge back.
+pub(super) async fn rollback(State(state): Api) -> Answer {
+    give(&state, Command::RollBack).await
 }

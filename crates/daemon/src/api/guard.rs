@@ -1,6 +1,7 @@
 //! What every request passes: where it comes from, how many there are, how long it takes, and whether it may change
 //! anything.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,35 +14,72 @@ use axum::response::{IntoResponse, Response};
 use super::ApiState;
 use super::answers::Refused;
 
-/// Requests per second that are answered in the long run.
-const PER_SECOND: f64 = 200.0;
-/// Requests that may come at once.
-const BURST: f64 = 400.0;
+/// Requests that are answered per second in the long run, and as many as may come together.
+const REQUESTS: Rate = Rate { per_second: 200.0, burst: 400.0 };
+/// Refusals that are logged and recorded; a flood of them must not push what matters out of the audit log.
+const NOTES: Rate = Rate { per_second: 1.0, burst: 50.0 };
 /// An answer takes no longer than this; streams of events are exempt.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// A bucket of requests that fills at a fixed rate.
+/// How fast a bucket fills, and how much it holds.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    per_second: f64,
+    burst: f64,
+}
+
+/// A bucket that fills at a fixed rate.
+#[derive(Debug)]
+struct Bucket {
+    rate: Rate,
+    level: Mutex<(f64, Instant)>,
+}
+
+impl Bucket {
+    fn new(rate: Rate) -> Self {
+        Self { rate, level: Mutex::new((rate.burst, Instant::now())) }
+    }
+
+    /// Takes one out, if there is one left.
+    fn take(&self) -> bool {
+        let Rate { per_second, burst } = self.rate;
+        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let (left, at) = *level;
+        let now = Instant::now();
+        let left = (left + now.duration_since(at).as_secs_f64() * per_second).min(burst);
+        let is_left = left >= 1.0;
+        *level = (if is_left { left - 1.0 } else { left }, now);
+        is_left
+    }
+}
+
+/// Bounds how many requests are answered, and how many refusals are written down.
 #[derive(Debug)]
 pub(super) struct Limiter {
-    level: Mutex<(f64, Instant)>,
+    requests: Bucket,
+    notes: Bucket,
+    /// Refusals since the last one that was written down.
+    unnoted: AtomicU64,
 }
 
 impl Default for Limiter {
     fn default() -> Self {
-        Self { level: Mutex::new((BURST, Instant::now())) }
+        let unnoted = AtomicU64::new(0);
+        Self { requests: Bucket::new(REQUESTS), notes: Bucket::new(NOTES), unnoted }
     }
 }
 
-impl Limiter {
-    /// Takes one request out, if there is one left.
-    fn take(&self) -> bool {
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        let (left, at) = *level;
-        let now = Instant::now();
-        let left = (left + now.duration_since(at).as_secs_f64() * PER_SECOND).min(BURST);
-        let is_left = left >= 1.0;
-        *level = (if is_left { left - 1.0 } else { left }, now);
-        is_left
+/// Logs a request that was refused; one that would have changed something is in the audit log too.
+pub(super) fn note_refusal(state: &ApiState, what: &str, reason: &str, changes: bool) {
+    if !state.limiter.notes.take() {
+        state.limiter.unnoted.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let before = state.limiter.unnoted.swap(0, Ordering::Relaxed);
+    tracing::warn!(request = what, reason, unlogged_before = before, "request refused");
+    if changes {
+        let more = if before > 0 { format!(", after {before} more") } else { String::new() };
+        state.desk.note_refusal(format!("{what} refused: {reason}{more}"), "api");
     }
 }
 
@@ -52,16 +90,27 @@ pub(super) async fn guard(
 ) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let path: String = request.uri().path().chars().take(120).collect();
-    let answer = match admit(&state, request.method(), request.headers(), changes) {
+    let what = format!("{} {path}", request.method());
+    let answer = match admit(&state, request.headers(), changes) {
         Ok(()) if path == "/api/v1/events" => next.run(request).await,
-        Ok(()) => match tokio::time::timeout(LONGEST, next.run(request)).await {
-            Ok(answer) => answer,
-            Err(_) => Refused::new(StatusCode::GATEWAY_TIMEOUT, "it took too long").into_response(),
-        },
-        Err((refused, reason)) => {
-            if changes {
-                state.desk.note_refusal(format!("request to {path} refused: {reason}"), "api");
+        Ok(()) => {
+            let answer = match tokio::time::timeout(LONGEST, next.run(request)).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    Refused::new(StatusCode::GATEWAY_TIMEOUT, "it took too long").into_response()
+                }
+            };
+            let status = answer.status();
+            // An order that the manager refused (409) was recorded by the manager.
+            let is_new = status.is_client_error() || status.is_server_error();
+            if changes && is_new && status != StatusCode::CONFLICT {
+                let reason = status.canonical_reason().unwrap_or("refused");
+                note_refusal(&state, &what, reason, changes);
             }
+            answer
+        }
+        Err((refused, reason)) => {
+            note_refusal(&state, &what, reason, changes);
             refused.into_response()
         }
     };
@@ -71,18 +120,13 @@ pub(super) async fn guard(
 /// Whether a request may go on; else the answer, and a few words for the audit log.
 fn admit(
     state: &ApiState,
-    method: &Method,
     headers: &HeaderMap,
     changes: bool,
 ) -> Result<(), (Refused, &'static str)> {
     let refuse = |status, error: &str, why| Err((Refused::new(status, error), why));
-    if !state.limiter.take() {
+    if !state.limiter.requests.take() {
         let error = "too many requests: 200 a second are answered; try again in a second";
         return refuse(StatusCode::TOO_MANY_REQUESTS, error, "too many requests");
-    }
-    if !matches!(*method, Method::GET | Method::HEAD | Method::PUT | Method::POST | Method::DELETE)
-    {
-        return refuse(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken", "method");
     }
     if !is_our_host(state, headers) {
         let error = "the Host header names another site; use the address that `windfall up` prints";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use windfall_core::FunctionId;
 use windfall_registry::REGISTRY;
 
 use super::ApiState;
-use super::answers::Refused;
+use super::answers::{Part, Refused};
 use super::views::{detail, money, row};
 use crate::health::State as HealthState;
 use crate::live::{FunctionLive, TapeEntry, TapeKind};
@@ -153,7 +153,7 @@ impl Ord for OrderedKey {
     }
 }
 
-pub(super) async fn function(State(state): Api, Path(name): Path<String>) -> Answer {
+pub(super) async fn function(State(state): Api, Part(name): Part) -> Answer {
     let live = state.live();
     let id = live.id_of(&name).ok_or_else(|| Refused::no_function(&name))?;
     Ok(Json(detail(&state, &live, id, &live.functions[id.index()])))
@@ -226,7 +226,7 @@ fn kind_of(word: &str) -> Result<TapeKind, Refused> {
 }
 
 /// One decision with an explanation in sentences.
-pub(super) async fn decision(State(state): Api, Path(id): Path<String>) -> Answer {
+pub(super) async fn decision(State(state): Api, Part(id): Part) -> Answer {
     let live = state.live();
     let entry = id.parse().ok().and_then(|id: u64| live.tape.entry(id)).ok_or_else(|| {
         let error = format!("decision `{id}` is not kept in memory; `windfall db export` has more");

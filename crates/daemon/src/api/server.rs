@@ -3,16 +3,20 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
+use super::guard::note_refusal;
 use super::{ApiState, router};
+use crate::health::State;
 use crate::service::Service;
 
 /// A request body is at most this long; the largest one that makes sense has parameters of a function.
@@ -81,7 +85,8 @@ impl Drop for Server {
 
 /// Serves on `listener` until `stop` says so.
 pub async fn serve(listener: TcpListener, state: Arc<ApiState>, mut stop: watch::Receiver<bool>) {
-    let app = router(state).layer(DefaultBodyLimit::max(LONGEST_BODY));
+    tokio::spawn(log_health(Arc::clone(&state), stop.clone()));
+    let app = router(Arc::clone(&state)).layer(DefaultBodyLimit::max(LONGEST_BODY));
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
@@ -94,17 +99,51 @@ pub async fn serve(listener: TcpListener, state: Arc<ApiState>, mut stop: watch:
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let app = app.clone();
+        let (app, state) = (TowerToHyperService::new(app.clone()), Arc::clone(&state));
         tokio::spawn(async move {
+            let has_asked = AtomicBool::new(false);
+            let answer = service_fn(|request| {
+                has_asked.store(true, Ordering::Relaxed);
+                app.call(request)
+            });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_WITHIN)
                 .max_buf_size(LONGEST_HEAD)
                 .max_headers(MOST_HEADERS)
-                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
-            // A client that breaks off is its own concern.
-            let _ = connection.await;
+                .serve_connection(TokioIo::new(stream), answer);
+            // A client that breaks off, or keeps a connection for later, is its own concern. One that sends nonsense, or
+            // no request at all, is worth a line.
+            if let Err(error) = connection.await
+                && (error.is_parse() || (error.is_timeout() && !has_asked.load(Ordering::Relaxed)))
+            {
+                note_refusal(&state, "a connection", &error.to_string(), false);
+            }
             drop(place);
         });
+    }
+}
+
+/// Logs every change of the health. It runs beside the loop, so that a loop that hangs is logged too.
+async fn log_health(state: Arc<ApiState>, mut stop: watch::Receiver<bool>) {
+    let mut known = State::Ok;
+    loop {
+        let second = tokio::time::sleep(Duration::from_secs(1));
+        tokio::select! {
+            () = second => {}
+            _ = stop.changed() => return,
+        }
+        let report = state.live().health.report(state.clock.now(), state.settings.tick);
+        if std::mem::replace(&mut known, report.state) == report.state {
+            continue;
+        }
+        let wrong = report.checks.iter().filter(|check| check.state != State::Ok);
+        let wrong: Vec<String> = wrong.map(|it| format!("{}: {}", it.name, it.detail)).collect();
+        let wrong = wrong.join("; ");
+        match report.state {
+            State::Ok => tracing::info!("healthy again"),
+            State::Degraded => tracing::warn!(wrong, "degraded"),
+            State::Failing => tracing::error!(wrong, "failing"),
+        }
     }
 }

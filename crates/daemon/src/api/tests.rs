@@ -1,6 +1,6 @@
 //! The API over a real socket, with friendly and hostile clients.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -166,6 +166,7 @@ fn hostile_requests_are_refused_and_change_nothing() {
     assert_eq!(put(&format!("{bearer}Sec-Fetch-Site: cross-site\r\n"), kill), 403);
     assert_eq!(put(&bearer, "{\"on\": tru"), 400);
     assert_eq!(put(&bearer, r#"{"on": true, "more": 1}"#), 400);
+    assert_eq!(put(&bearer, "[true]"), 400, "a list is not taken for the fields of an object");
     assert_eq!(put(&bearer, &format!("{{\"on\": {}}}", "1".repeat(400_000))), 413);
     let rebound = "PUT /api/v1/kill HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(site.raw(rebound.as_bytes()).0, 403);
@@ -211,6 +212,83 @@ fn a_client_that_sends_no_headers_is_disconnected_and_others_are_served() {
     assert!(ended.is_ok(), "the server ends it before the client gives up: {ended:?}");
 }
 
+/// What is wrong with `value` by `schema`: a key that is missing or not described, at any depth.
+fn differences(
+    description: &Value,
+    schema: &Value,
+    value: &Value,
+    at: &str,
+    found: &mut Vec<String>,
+) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let schema = description.pointer(&name[1..]).expect("a reference leads somewhere");
+        return differences(description, schema, value, at, found);
+    }
+    if let Some(either) = schema["oneOf"].as_array() {
+        if !value.is_null() {
+            differences(description, &either[0], value, at, found);
+        }
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            for item in items.iter().take(20) {
+                differences(description, &schema["items"], item, &format!("{at}[]"), found);
+            }
+        }
+        Value::Object(object) => {
+            let Some(described) = schema["properties"].as_object() else { return };
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let missing =
+                required.iter().filter_map(Value::as_str).filter(|it| !object.contains_key(*it));
+            found.extend(missing.map(|key| format!("{at}.{key} is missing")));
+            for (key, value) in object {
+                match described.get(key) {
+                    Some(schema) => {
+                        differences(description, schema, value, &format!("{at}.{key}"), found)
+                    }
+                    None => found.push(format!("{at}.{key} is not described")),
+                }
+            }
+        }
+        Value::String(text) => {
+            if let Some(words) = schema["enum"].as_array()
+                && !words.contains(value)
+            {
+                found.push(format!("{at} is `{text}`, described are {words:?}"));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[test]
+fn answers_have_the_keys_and_words_that_the_description_has() {
+    let site = Site::open();
+    site.wait_for_calls(500);
+    let description: Value = serde_json::from_str(assets::OPENAPI).unwrap();
+    let (_, list) = site.get("/api/v1/functions?limit=1");
+    let name = list["functions"][0]["name"].as_str().unwrap().to_owned();
+    site.put("/api/v1/shadow", r#"{"name": "histogram"}"#);
+    let (_, tape) = site.get("/api/v1/decisions?limit=1");
+    let id = tape["entries"][0]["id"].as_u64().unwrap().to_string();
+    let mut found = Vec::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        let schema = &item["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        if schema.is_null() {
+            continue;
+        }
+        let (_, answer) = site.get(&path.replace("{name}", &name).replace("{id}", &id));
+        differences(&description, schema, &answer, path, &mut found);
+    }
+    let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
+    let invoke = format!("/api/v1/functions/{name}/invoke");
+    let (_, ran) = site.send("POST", &invoke, &bearer, "{}");
+    let schema = &description["components"]["schemas"]["Invoked"];
+    differences(&description, schema, &ran, "invoke", &mut found);
+    assert_eq!(found, Vec::<String>::new());
+}
+
 #[test]
 fn the_description_names_every_path_that_the_router_has() {
     let description: Value = serde_json::from_str(assets::OPENAPI).unwrap();
@@ -221,5 +299,58 @@ fn the_description_names_every_path_that_the_router_has() {
         let is_described = described.keys().any(|known| known.ends_with(path));
         let is_page = path == "/" || path.starts_with("/assets");
         assert!(is_described || is_page, "{path} is not in openapi.json");
+    }
+}
+
+#[test]
+fn live_views_get_a_state_every_second_with_what_is_new() {
+    let site = Site::open();
+    site.wait_for_calls(1);
+    let mut stream = TcpStream::connect(site.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let request = format!("GET /api/v1/events HTTP/1.1\r\nHost: {}\r\n\r\n", site.address);
+    stream.write_all(request.as_bytes()).unwrap();
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let data = lines.filter_map(|line| line.strip_prefix("data: ").map(str::to_owned)).take(3);
+    let states: Vec<Value> = data.map(|text| serde_json::from_str(&text).unwrap()).collect();
+    let times: Vec<f64> = states.iter().filter_map(|it| it["status"]["now"].as_f64()).collect();
+    assert!(times.len() == 3 && times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
+    assert!(states.iter().all(|state| state["tape"].is_array()));
+}
+
+#[test]
+fn a_flood_of_refused_requests_is_counted_and_does_not_fill_the_audit_log() {
+    let site = Site::open();
+    let began = Instant::now();
+    for _ in 0..300 {
+        site.send("PUT", "/api/v1/kill", "", r#"{"on": true}"#);
+    }
+    let (_, orders) = site.get("/api/v1/decisions?kind=order&limit=1000");
+    let noted = orders["entries"].as_array().map_or(0, Vec::len) as u64;
+    // Fifty together, then one a second.
+    let most = 51 + began.elapsed().as_secs();
+    assert!((1..=most).contains(&noted), "{noted} of 300 are written down, allowed are {most}");
+}
+
+#[test]
+fn alerts_and_the_dashboard_for_grafana_ask_for_metrics_that_are_exported() {
+    let site = Site::open();
+    site.wait_for_calls(50);
+    let (_, text) = site.get("/metrics");
+    let text = text.as_str().unwrap();
+    let exported: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let listed = windfall_telemetry::metric_names::METRIC_NAMES;
+    assert!(exported.iter().all(|name| listed.iter().any(|metric| metric.name == *name)));
+    let alerts = include_str!("../../../../deploy/alerts.yaml");
+    let grafana = include_str!("../../../../deploy/grafana-dashboard.json");
+    let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    for word in [alerts, grafana].iter().flat_map(|file| file.split(|letter| !is_part(letter))) {
+        if word.starts_with("windfall_") {
+            let name = ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end));
+            let is_known =
+                exported.contains(&word) || name.is_some_and(|it| exported.contains(&it));
+            assert!(is_known, "{word} is asked for in deploy/ and not exported");
+        }
     }
 }

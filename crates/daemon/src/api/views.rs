@@ -96,6 +96,7 @@ pub(super) fn detail(
         "idle_seconds": function.idle_seconds(live.now),
         "recommendation": function.recommendation(live.now),
         "buckets": function.buckets,
+        "instance_steps": function.instance_history.steps(),
         "recent": function.recent,
         "now": live.now.as_secs_f64(),
     });

@@ -1,16 +1,17 @@
 //! The control thread's side of the database.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, Transaction, params};
-use windfall_core::{Allocation, CallRecord, FunctionProfile, Timestamp};
+use rusqlite::params;
+use windfall_core::{CallRecord, FunctionProfile, Timestamp};
 
+use super::durable::Durable;
+use super::earlier::{self, EarlierRun};
 use super::retention::Retention;
 use super::row::{Row, write_function};
 use super::writer::{self, WriterState};
@@ -18,6 +19,7 @@ use super::{DatabaseError, schema};
 use crate::governance::Hold;
 use crate::learning::Version;
 use crate::live::TapeEntry;
+use crate::supervisor::Named;
 
 /// Rows that may wait for the writer: eight seconds at 2,000 a second.
 const QUEUE: usize = 16_384;
@@ -33,34 +35,15 @@ pub struct Grant {
     pub memory: u32,
 }
 
-/// What an earlier run has left.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EarlierRun {
-    /// Whether it was stopped, and not killed.
-    pub was_closed: bool,
-    /// Its mode.
-    pub mode: Option<String>,
-    /// Whether the kill switch was on.
-    pub is_killed: bool,
-    /// Orders about functions, by name.
-    pub holds: BTreeMap<String, Hold>,
-    /// Objectives set by users, milliseconds, by name.
-    pub objectives: BTreeMap<String, f64>,
-    /// Sizes that were granted and not confirmed back.
-    pub grants: Vec<Grant>,
-}
-
 /// Where the manager writes; nowhere, if it keeps no database.
 #[derive(Default)]
 pub struct Records {
     open: Option<Open>,
     names: Vec<String>,
-    problem: Option<String>,
 }
 
 struct Open {
-    file: PathBuf,
-    connection: Connection,
+    durable: Durable,
     rows: SyncSender<Row>,
     state: Arc<WriterState>,
     writer: Option<JoinHandle<()>>,
@@ -74,30 +57,19 @@ impl Records {
         Self::default()
     }
 
-    /// Opens `file`, reads what an earlier run has left, and starts the writer.
+    /// Opens `file`, reads what an earlier run has left, and starts the writer. A file that cannot be written now is
+    /// reported as a problem and tried again, so that a full disk does not keep a manager from starting.
     pub fn open(file: &Path, retention: Retention) -> Result<Self, DatabaseError> {
-        let connection = schema::open(file)?;
-        let earlier = read_earlier(&connection)?;
-        set(&connection, "closed", "0")?;
+        let mut durable = Durable::open(file)?;
+        let earlier = durable.read(earlier::read).unwrap_or_default();
+        durable.eventually(|to| schema::set(to, "closed", "0"));
         let (rows, queue) = sync_channel(QUEUE);
         let state = Arc::new(WriterState::default());
         let writer = writer::start(file.to_owned(), queue, Arc::clone(&state), retention)
             .map_err(|source| DatabaseError::File { file: file.display().to_string(), source })?;
-        let open = Open {
-            file: file.to_owned(),
-            connection,
-            rows,
-            state,
-            writer: Some(writer),
-            earlier,
-            began_ms: unix_ms(),
-        };
+        let open =
+            Open { durable, rows, state, writer: Some(writer), earlier, began_ms: unix_ms() };
         Ok(Self { open: Some(open), ..Self::default() })
-    }
-
-    /// The file, if there is one.
-    pub fn file(&self) -> Option<&Path> {
-        self.open.as_ref().map(|open| open.file.as_path())
     }
 
     /// What an earlier run has left; once.
@@ -109,7 +81,32 @@ impl Records {
     pub fn problem(&self) -> Option<String> {
         let open = self.open.as_ref()?;
         let of_writer = open.state.problem.lock().map_or(None, |problem| problem.clone());
-        of_writer.or_else(|| self.problem.clone())
+        of_writer.or_else(|| open.durable.problem().map(str::to_owned))
+    }
+
+    /// The last version of the policy that was kept, in this run or an earlier one.
+    pub fn version_kept(&self) -> Option<Named> {
+        self.open.as_ref()?.durable.read(earlier::version).ok()?
+    }
+
+    /// Keeps the version that is in charge for the next start, unless it is the one that is kept already.
+    pub fn checkpoint(&mut self, version: &Named) {
+        if self.version_kept().as_ref() == Some(version) {
+            return;
+        }
+        let policy = version.policy.clone();
+        let content = toml::to_string(&version.settings).unwrap_or_default();
+        self.eventually(move |to| {
+            let sql = "INSERT INTO checkpoints (at_ms, policy, content) VALUES (?1,?2,?3)";
+            to.execute(sql, params![unix_ms(), policy, content]).map(|_| ())
+        });
+    }
+
+    /// Tries again what the disk did not take, if it is time to.
+    pub fn tend(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.durable.tend();
+        }
     }
 
     /// Rows of history that were not written.
@@ -131,8 +128,9 @@ impl Records {
     pub fn functions(&mut self, first: usize, functions: &[FunctionProfile]) {
         self.names.truncate(first);
         self.names.extend(functions.iter().map(|function| function.name.clone()));
-        self.commit(|transaction| {
-            functions.iter().try_for_each(|one| write_function(transaction, unix_ms(), one))
+        let functions = functions.to_vec();
+        self.eventually(move |to| {
+            functions.iter().try_for_each(|one| write_function(to, unix_ms(), one))
         });
     }
 
@@ -174,23 +172,27 @@ impl Records {
 
     /// An order was given and answered.
     pub fn audit(&mut self, by: &str, what: &str, answer: &str) {
-        self.commit(|to| {
+        let (by, what, answer) = (by.to_owned(), what.to_owned(), answer.to_owned());
+        let at_ms = unix_ms();
+        self.eventually(move |to| {
             let sql = "INSERT INTO audit (at_ms, by, what, answer) VALUES (?1,?2,?3,?4)";
-            to.prepare_cached(sql)?.execute(params![unix_ms(), by, what, answer]).map(|_| ())
+            to.prepare_cached(sql)?.execute(params![at_ms, by, what, answer]).map(|_| ())
         });
     }
 
     /// A setting of the manager.
     pub fn setting(&mut self, name: &str, value: &str) {
-        self.commit(|to| set(to, name, value));
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.eventually(move |to| schema::set(to, &name, &value));
     }
 
     /// An order about a function.
     pub fn hold(&mut self, function: &str, hold: Option<Hold>) {
-        self.commit(|to| {
+        let function = function.to_owned();
+        self.eventually(move |to| {
             let (kind, size) = match hold {
                 None => {
-                    to.execute("DELETE FROM holds WHERE function = ?1", [function])?;
+                    to.execute("DELETE FROM holds WHERE function = ?1", [&function])?;
                     return Ok(());
                 }
                 Some(Hold::Paused) => ("paused", None),
@@ -204,51 +206,48 @@ impl Records {
 
     /// An objective that a user has set or taken back.
     pub fn objective(&mut self, function: &str, target_ms: Option<f64>) {
-        self.commit(|to| match target_ms {
+        let function = function.to_owned();
+        self.eventually(move |to| match target_ms {
             Some(target) => {
                 let sql = "INSERT OR REPLACE INTO objectives VALUES (?1,?2,0.99)";
                 to.execute(sql, params![function, target]).map(|_| ())
             }
             None => {
-                to.execute("DELETE FROM objectives WHERE function = ?1", [function]).map(|_| ())
+                to.execute("DELETE FROM objectives WHERE function = ?1", [&function]).map(|_| ())
             }
         });
     }
 
     /// Writes down what is about to be granted. When this returns without an error it is on disk.
     pub fn grant(&mut self, grants: &[Grant]) -> Result<(), String> {
-        self.commit(|to| {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        open.durable.now(|to| {
             let mut insert =
                 to.prepare_cached("INSERT OR REPLACE INTO grants VALUES (?1,?2,?3,?4)")?;
             for Grant { function, cpu, memory } in grants {
                 insert.execute(params![function, cpu, memory, unix_ms()])?;
             }
             Ok(())
-        });
-        match &self.problem {
-            Some(problem) => Err(problem.clone()),
-            None => Ok(()),
-        }
+        })
     }
 
     /// These functions were seen at their own size.
     pub fn forget_grants(&mut self, functions: &[&str]) {
-        self.commit(|to| {
+        let Some(open) = &mut self.open else { return };
+        // What stays on record is restored once more after a restart, which does no harm.
+        let _ = open.durable.now(|to| {
             let mut delete = to.prepare_cached("DELETE FROM grants WHERE function = ?1")?;
             functions.iter().try_for_each(|name| delete.execute([name]).map(|_| ()))
         });
     }
 
-    /// One transaction on the loop's own connection. A failure is kept as the problem until the next success.
-    fn commit(&mut self, write: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) {
-        let Some(open) = &mut self.open else { return };
-        let connection = &mut open.connection;
-        let all = || -> rusqlite::Result<()> {
-            let transaction = connection.transaction()?;
-            write(&transaction)?;
-            transaction.commit()
-        };
-        self.problem = all().err().map(|error| error.to_string());
+    fn eventually(
+        &mut self,
+        write: impl Fn(&rusqlite::Transaction<'_>) -> rusqlite::Result<()> + Send + 'static,
+    ) {
+        if let Some(open) = &mut self.open {
+            open.durable.eventually(write);
+        }
     }
 
     /// Waits until everything queued so far is on disk.
@@ -265,12 +264,15 @@ impl Records {
     /// Closes the database; `is_whole` says that every function has its own allocation.
     pub fn close(&mut self, is_whole: bool) {
         self.flush();
-        if is_whole {
-            self.commit(|to| to.execute("DELETE FROM grants", []).map(|_| ()));
-        }
-        self.setting("closed", "1");
-        if let Some(Open { rows, writer, connection, .. }) = self.open.take() {
-            drop((rows, connection));
+        if let Some(Open { rows, writer, mut durable, .. }) = self.open.take() {
+            // A disk that takes nothing keeps what it has: the next start takes it up.
+            let _ = durable.now(|to| {
+                if is_whole {
+                    to.execute("DELETE FROM grants", [])?;
+                }
+                schema::set(to, "closed", "1")
+            });
+            drop((rows, durable));
             if let Some(writer) = writer {
                 // The thread ends with the queue; a panic in it was an error of ours and leaves the file as it is.
                 let _ = writer.join();
@@ -288,55 +290,4 @@ impl Open {
 /// Milliseconds since 1970 by the system's clock; for labels only, nothing is timed by it.
 pub(crate) fn unix_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
-}
-
-fn set(to: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO settings VALUES (?1,?2)";
-    to.execute(sql, params![name, value]).map(|_| ())
-}
-
-/// What the file remembers; nothing if it is new.
-fn read_earlier(connection: &Connection) -> rusqlite::Result<Option<EarlierRun>> {
-    let mut statement = connection.prepare("SELECT name, value FROM settings")?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let settings: BTreeMap<String, String> = rows.collect::<Result<_, _>>()?;
-    if settings.is_empty() {
-        return Ok(None);
-    }
-    let is_on = |name: &str| settings.get(name).is_some_and(|value| value == "1");
-    Ok(Some(EarlierRun {
-        was_closed: is_on("closed"),
-        mode: settings.get("mode").cloned(),
-        is_killed: is_on("killed"),
-        holds: read_holds(connection)?,
-        objectives: read_pairs(connection, "SELECT function, target_ms FROM objectives")?,
-        grants: read_grants(connection)?,
-    }))
-}
-
-fn read_pairs(connection: &Connection, sql: &str) -> rusqlite::Result<BTreeMap<String, f64>> {
-    let mut statement = connection.prepare(sql)?;
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-}
-
-fn read_grants(connection: &Connection) -> rusqlite::Result<Vec<Grant>> {
-    let mut statement = connection.prepare("SELECT function, millicpu, mib FROM grants")?;
-    let grant = |row: &rusqlite::Row<'_>| {
-        Ok(Grant { function: row.get(0)?, cpu: row.get(1)?, memory: row.get(2)? })
-    };
-    statement.query_map([], grant)?.collect()
-}
-
-fn read_holds(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Hold>> {
-    let mut statement = connection.prepare("SELECT function, kind, millicpu, mib FROM holds")?;
-    let hold = |row: &rusqlite::Row<'_>| {
-        let kind: String = row.get(1)?;
-        let hold = if kind == "pinned" {
-            Hold::Pinned { size: Allocation::new(row.get(2)?, row.get(3)?) }
-        } else {
-            Hold::Paused
-        };
-        Ok((row.get(0)?, hold))
-    };
-    statement.query_map([], hold)?.collect()
 }

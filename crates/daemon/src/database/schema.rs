@@ -86,3 +86,9 @@ pub fn vacuum(file: &Path) -> Result<(u64, u64), DatabaseError> {
     connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
     Ok((before, size()))
 }
+
+/// A setting of the manager.
+pub(super) fn set(to: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO settings VALUES (?1,?2)";
+    to.execute(sql, [name, value]).map(|_| ())
+}

@@ -9,7 +9,8 @@ use windfall_core::{
 use super::{Governance, ORDER_RULES, Standing};
 
 /// The last rule of the call chain: a call of a function that is not managed has its user's size, one of a pinned
-/// function the pinned size. A running call gets it at its next look.
+/// function the pinned size. A running call gets it at its next look. The first calls of a function that is managed have
+/// their user's size too, because its objective is learned from them.
 #[derive(Clone, Debug)]
 pub struct CallRule {
     governance: Arc<Governance>,
@@ -23,7 +24,7 @@ impl CallRule {
 
     fn order(&self, proposal: &mut Proposal, own: Allocation, ceiling: Allocation) {
         let [mode, hold] = ORDER_RULES;
-        let (rule, size, reason) = match self.governance.standing(proposal.function) {
+        let (rule, size, reason) = match self.governance.standing_of_call(proposal.function) {
             Standing::Managed => return,
             Standing::Own(reason) => (mode, own, reason),
             Standing::Pinned(size) => (hold, size, "the size is pinned"),

@@ -23,7 +23,7 @@ impl Tuner {
         &self.best
     }
 
-    /// Takes over settings that were accepted, or goes back to those before.
+    /// Takes over the settings that are in charge: accepted ones, or those before after a roll-back.
     pub fn settle(&mut self, settings: WindfallSizingSettings) {
         self.best = settings;
     }

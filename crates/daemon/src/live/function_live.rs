@@ -8,7 +8,9 @@ use windfall_core::{
     Allocation, CallEnd, CallRecord, FunctionProfile, FunctionView, PlainSize, Timestamp,
 };
 
+use super::instance_history::InstanceHistory;
 use super::objective::{LEARNED_FROM, Objective, SloState};
+use super::push_bounded;
 use super::recent::RecentCall;
 
 /// Length of a bucket of the function's history, seconds.
@@ -97,6 +99,8 @@ pub struct FunctionLive {
     pub allocation: Allocation,
     /// Instances ready, busy and starting.
     pub instances: (u32, u32, u32),
+    /// The same over the last hour.
+    pub instance_history: InstanceHistory,
     /// Calls running.
     pub in_flight: u32,
     /// Calls waiting.
@@ -133,6 +137,7 @@ impl FunctionLive {
             allocation: profile.reservation,
             profile,
             instances: (0, 0, 0),
+            instance_history: InstanceHistory::default(),
             in_flight: 0,
             queued: 0,
             objective: Objective::default(),
@@ -151,7 +156,8 @@ impl FunctionLive {
         }
     }
 
-    pub(super) fn observe(&mut self, view: &FunctionView) {
+    pub(super) fn observe(&mut self, at: f64, view: &FunctionView) {
+        self.instance_history.see(at, view.ready.get(), view.busy.get(), view.queued);
         self.allocation = view.allocation;
         self.instances = (view.ready.get(), view.busy.get(), view.starting.get());
         self.in_flight = view.in_flight;
@@ -316,11 +322,4 @@ impl FunctionLive {
     pub fn idle_seconds(&self, now: Timestamp) -> Option<f64> {
         (self.calls > 0).then(|| now.since(self.last_call_at).as_secs_f64())
     }
-}
-
-fn push_bounded<T>(queue: &mut VecDeque<T>, value: T, most: usize) {
-    if queue.len() == most {
-        queue.pop_front();
-    }
-    queue.push_back(value);
 }

@@ -26,6 +26,7 @@ pub enum TapeKind {
     /// Another policy, or another version of it.
     Policy,
     /// Something about the manager itself: a start, a stop, a fault.
+    #[serde(rename = "manager")]
     Supervisor,
 }
 

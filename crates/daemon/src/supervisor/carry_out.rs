@@ -22,6 +22,10 @@ impl Supervisor {
             Ok(done) => done.clone(),
             Err(problem) => format!("refused: {problem}"),
         };
+        match &done {
+            Ok(_) => tracing::info!(by, order = what, outcome, "order carried out"),
+            Err(_) => tracing::warn!(by, order = what, outcome, "order refused"),
+        }
         self.records.audit(by, &what, &outcome);
         self.with_live(|live| {
             live.tape.push(TapeEntry {
@@ -64,6 +68,7 @@ impl Supervisor {
                 let next = Named { policy: name.clone(), settings: settings.clone() };
                 self.change_policy(now, next, *force, origin)
             }
+            Command::RollBack => self.return_to_version_before(now),
             Command::Shadow(shadow) => self.change_shadow(shadow.clone()),
             Command::Refusal(_) => Err("nothing was changed".to_owned()),
         }
@@ -101,6 +106,7 @@ impl Supervisor {
                 function.objective.is_set = target_ms.is_some();
             }
         });
+        self.governance.set_unmeasured(function, target_ms.is_none() && self.measures());
         self.records.objective(&name, target_ms);
         Ok(match target_ms {
             Some(target) => format!("99 % of calls of {name} within {target} ms"),
@@ -135,6 +141,7 @@ impl Supervisor {
             Command::Policy { name, force, .. } => {
                 (format!("policy {name}{}", if *force { ", forced" } else { "" }), None)
             }
+            Command::RollBack => ("roll back the policy".to_owned(), None),
             Command::Shadow(shadow) => {
                 (format!("shadow {}", shadow.as_deref().unwrap_or("none")), None)
             }

@@ -86,12 +86,19 @@ fn demand_that_changes_at_minute_five_is_followed() {
 
 /// A manager of a busy simulated cluster, in virtual time.
 fn busy() -> Supervisor {
-    let settings = SupervisorSettings {
-        policy: "fixed".to_owned(),
+    busy_with(busy_settings("fixed"))
+}
+
+fn busy_settings(policy: &str) -> SupervisorSettings {
+    SupervisorSettings {
+        policy: policy.to_owned(),
         mode: Mode::Auto,
         tick: Duration::from_secs(2),
         ..SupervisorSettings::default()
-    };
+    }
+}
+
+fn busy_with(settings: SupervisorSettings) -> Supervisor {
     let (prepared, parts) = prepare(settings).unwrap();
     let generator = AzureLikeSettings {
         functions: 10,
@@ -106,18 +113,16 @@ fn busy() -> Supervisor {
     Supervisor::new(prepared, Box::new(platform), Records::nowhere())
 }
 
-/// The smallest of the peaks there were instead of nearly the largest.
+/// A twentieth of the smallest peak there was instead of nearly the largest.
 fn starving() -> PolicySettings {
-    let table = "quantile = 0.01\nwarm_calls = 1\ncpu_margin = 0.0\nmemory_margin = 4.0\n";
+    let table = "quantile = 0.01\nwarm_calls = 1\ncpu_margin = -0.95\nmemory_margin = 4.0\n";
     PolicySettings::from([("histogram".to_owned(), table.parse().unwrap())])
 }
 
 #[test]
 fn a_policy_that_starves_calls_is_refused_and_stays_out_of_charge() {
     let mut manager = busy();
-    for second in 1..=300 {
-        manager.step(Timestamp::from_secs(second));
-    }
+    pass(&mut manager, 1..=300);
     let offer = Command::Policy {
         name: "histogram".to_owned(),
         settings: starving(),
@@ -133,4 +138,144 @@ fn a_policy_that_starves_calls_is_refused_and_stays_out_of_charge() {
     assert_eq!(fates, [Fate::InCharge, Fate::Refused]);
     let is_shown = live.tape.entries().any(|entry| entry.done.starts_with("refused: "));
     assert!(is_shown, "the tape has the reason");
+}
+
+/// Runs a manager until `second`, one step a second.
+fn pass(manager: &mut Supervisor, seconds: std::ops::RangeInclusive<u64>) {
+    for second in seconds {
+        manager.step(Timestamp::from_secs(second));
+    }
+}
+
+#[test]
+fn a_policy_that_degrades_service_is_rolled_back_within_a_minute_with_the_reason_on_the_tape() {
+    let mut manager = busy();
+    pass(&mut manager, 1..=600);
+    let forced = Command::Policy {
+        name: "histogram".to_owned(),
+        settings: starving(),
+        force: true,
+        origin: "user",
+    };
+    let taken = manager.carry_out(Timestamp::from_secs(600), &forced, "story");
+    assert!(taken.is_ok_and(|done| done.contains("forced although the check refused it")));
+    pass(&mut manager, 601..=660);
+    let live = manager.live();
+    let live = live.read().unwrap();
+    let totals = &live.totals;
+    let versions = &live.learning.versions;
+    let fates: Vec<Fate> = versions.iter().map(|version| version.fate).collect();
+    assert_eq!(fates, [Fate::Replaced, Fate::RolledBack, Fate::InCharge], "{totals:?}");
+    assert_eq!(live.policy, "fixed", "the version before is in charge again");
+    let reason = &versions[1].reason;
+    assert!(reason.starts_with("service degraded: "), "{reason}");
+    let is_shown = live.tape.entries().any(|entry| entry.done == format!("rolled back: {reason}"));
+    assert!(is_shown, "the tape has the reason");
+    assert!(live.learning.on_trial_until.is_none());
+}
+
+/// Weights of FaaSRM's agent whose score falls with the size of a candidate, so that the smallest one always wins.
+fn broken_weights(file: &std::path::Path) {
+    use windfall_agents::faasrm::{ScoreAgent, sizing};
+    let seed = windfall_core::Seed::new(1);
+    let mut actor = ScoreAgent::new(seed).actor().clone();
+    let mut flat = vec![0.0; actor.parameters().len()];
+    for layer in 0..actor.depth() {
+        let (inputs, outputs) = actor.layer_shape(layer);
+        let mut weight = vec![0.0; inputs * outputs];
+        if layer == 0 {
+            // The last two features are the candidate's shares of CPU and memory.
+            weight[inputs - 2..inputs].fill(-1.0);
+        } else {
+            weight[0] = 1.0;
+        }
+        actor.set_layer_of(&mut flat, layer, &weight, &vec![0.0; outputs]);
+    }
+    actor.parameters_mut().copy_from_slice(&flat);
+    let mut checkpoint = sizing::empty_checkpoint(seed, 1, 1, serde_json::json!({}));
+    checkpoint.put_network("actor", &actor);
+    checkpoint.save(file).unwrap();
+}
+
+#[test]
+fn a_deliberately_broken_set_of_weights_is_refused_by_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("broken.safetensors");
+    broken_weights(&file);
+    let mut manager = busy();
+    pass(&mut manager, 1..=300);
+    let offer = |name: String| Command::Policy {
+        name,
+        settings: PolicySettings::new(),
+        force: false,
+        origin: "user",
+    };
+    let refused =
+        manager.carry_out(Timestamp::from_secs(300), &offer(file.display().to_string()), "story");
+    let why = refused.expect_err("it would starve calls");
+    assert!(why.contains("the check refused it: it would"), "{why}");
+    // The agent as it was trained is judged by the same check and is not broken in that way.
+    let trained =
+        manager.carry_out(Timestamp::from_secs(300), &offer("faasrm".to_owned()), "story");
+    assert!(
+        trained.as_ref().map_or_else(|why| !why.contains("no numbers"), |_| true),
+        "{trained:?}"
+    );
+    let live = manager.live();
+    let live = live.read().unwrap();
+    let refused = live.learning.versions.iter().find(|version| version.fate == Fate::Refused);
+    assert!(refused.is_some_and(|version| version.reason.starts_with("it would")));
+}
+
+#[test]
+fn a_user_can_return_to_the_version_before() {
+    let mut manager = busy();
+    pass(&mut manager, 1..=300);
+    let now = Timestamp::from_secs(300);
+    assert!(manager.carry_out(now, &Command::RollBack, "story").is_err(), "there is none");
+    let next = Command::Policy {
+        name: "histogram".to_owned(),
+        settings: PolicySettings::new(),
+        force: true,
+        origin: "user",
+    };
+    manager.carry_out(now, &next, "story").unwrap();
+    let back = manager.carry_out(now, &Command::RollBack, "story").unwrap();
+    assert_eq!(back, "fixed is in charge again");
+    let live = manager.live();
+    let live = live.read().unwrap();
+    assert_eq!((live.policy.as_str(), live.learning.on_trial_until), ("fixed", None));
+}
+
+#[test]
+fn what_the_learner_offers_was_checked_and_is_on_trial() {
+    let mut manager = busy_with(busy_settings("windfall"));
+    let slot = manager.slot();
+    let mut learner = crate::learning::Learner::new(manager.desk(), manager.live(), slot, 5);
+    let live = manager.live();
+    let offered = || live.read().unwrap().learning.versions.len() > 1;
+    let mut second = 300;
+    pass(&mut manager, 1..=second);
+    for _ in 0..30 {
+        let now = Timestamp::from_secs(second);
+        std::thread::scope(|scope| {
+            let round = scope.spawn(|| learner.step(now));
+            // The learner waits for the loop's answer, as it does in its own thread.
+            while !round.is_finished() {
+                manager.step(now);
+                std::thread::yield_now();
+            }
+        });
+        if offered() {
+            break;
+        }
+        pass(&mut manager, second + 1..=second + 20);
+        second += 20;
+    }
+    let live = live.read().unwrap();
+    assert!(live.learning.tried > 0, "candidates were tried on recent calls");
+    let version = live.learning.versions.back().unwrap();
+    assert_eq!((version.origin, version.fate), ("learner", Fate::InCharge), "{version:?}");
+    assert!(version.score.is_some_and(|score| score.nonsense == 0), "{version:?}");
+    assert!(live.learning.on_trial_until.is_some_and(|until| until > second as f64));
 }

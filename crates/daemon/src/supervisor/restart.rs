@@ -46,9 +46,11 @@ impl Supervisor {
         let objectives: Vec<(FunctionId, f64)> = (earlier.objectives.iter())
             .filter_map(|(name, ms)| Some((id_of(name)?, *ms)))
             .collect();
+        objectives.iter().for_each(|(id, _)| self.governance.set_unmeasured(*id, false));
         let how = if earlier.was_closed { "was stopped" } else { "ended without a stop" };
         let done =
             format!("{restored} functions get their own allocation back before anything else");
+        tracing::info!(restored, was_stopped = earlier.was_closed, "took up an earlier run");
         self.with_live(|live| {
             for (id, target) in objectives {
                 if let Some(function) = live.functions.get_mut(id.index()) {

@@ -40,7 +40,7 @@ struct Story {
     second: u64,
 }
 
-/// The scripted platform behind a door that the story can open too.
+/// The scripted platform behind a door that the story can open too. Whoever keeps the door locked hangs the platform.
 struct Shared(Arc<std::sync::Mutex<ScriptedPlatform>>, Vec<FunctionProfile>);
 
 impl Platform for Shared {
@@ -117,6 +117,13 @@ impl Story {
         self.manager.carry_out(now, &command, "story")
     }
 
+    /// The health at this second.
+    fn health(&self) -> crate::health::HealthReport {
+        let live = self.manager.live();
+        let live = live.read().unwrap();
+        live.health.report(Timestamp::from_secs(self.second), Duration::from_secs(1))
+    }
+
     /// Which of the three functions hold their own allocation.
     fn whole(&self) -> [bool; 3] {
         [0, 1, 2].map(|id| {
@@ -189,20 +196,14 @@ fn a_platform_that_goes_away_is_reported_and_recovers_by_itself() {
     story.pass(2);
     story.with(|platform| platform.is_away = true);
     story.pass(20);
-    let live = story.manager.live();
-    let now = Timestamp::from_secs(story.second);
-    let report = live.read().unwrap().health.report(now, Duration::from_secs(1));
+    let report = story.health();
     assert_eq!(report.state, crate::health::State::Degraded);
     assert!(report.checks.iter().any(|check| check.detail.contains("it is away")));
     story.with(|platform| platform.is_away = false);
     story.pass(2);
     assert_eq!(story.whole(), [true; 3], "what was in doubt is restored first");
     story.pass(3);
-    let report = live
-        .read()
-        .unwrap()
-        .health
-        .report(Timestamp::from_secs(story.second), Duration::from_secs(1));
+    let report = story.health();
     assert_eq!(report.state, crate::health::State::Ok, "{report:?}");
 }
 
@@ -272,4 +273,82 @@ fn a_database_that_takes_nothing_keeps_the_manager_from_taking_anything() {
     let live = story.manager.live();
     let problem = live.read().unwrap().health.database.clone();
     assert!(problem.unwrap().contains("grants"));
+}
+
+#[test]
+fn a_platform_that_hangs_is_failing_in_health_and_does_not_hold_the_kill_switch_up() {
+    let story = Story::begin(Records::nowhere());
+    let (platform, live) = (Arc::clone(&story.platform), story.manager.live());
+    let mut service = crate::Service::start(story.manager, crate::Clock::begin()).unwrap();
+    let (clock, tick) = (service.clock, Duration::from_secs(1));
+    let state = || live.read().unwrap().health.report(clock.now(), tick).state;
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !holds() {
+            assert!(began.elapsed().as_secs() < 60, "not within a minute: {what}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    let touched = || service.governance.touched().len();
+    until("the policy has halved something", &|| touched() > 0);
+    // Every question to the platform waits from here on, as one to a machine that does not answer.
+    let hung = platform.lock().unwrap();
+    until("it is seen by everyone's own clock", &|| state() == crate::health::State::Failing);
+    let answer = service.desk.give(Command::Kill(true), "story").unwrap();
+    assert!(answer.contains("in force for new calls"), "{answer}");
+    assert!(service.governance.is_killed());
+    drop(hung);
+    until("what was taken is given back", &|| touched() == 0);
+    until("it recovers by itself", &|| state() == crate::health::State::Ok);
+    assert!(service.stop());
+}
+
+#[test]
+fn a_clock_that_jumps_is_one_late_tick_and_nothing_else() {
+    let mut story = Story::begin(Records::nowhere());
+    story.pass(3);
+    // A day passes between two steps: a laptop that slept, or a machine that was paused.
+    story.second += 86_400;
+    story.pass(1);
+    let live = story.manager.live();
+    let ticks = live.read().unwrap().totals.ticks;
+    assert_eq!(ticks, 4, "one tick makes up for all that were missed");
+    // Back again, which the service's own clock never does.
+    story.second -= 86_400;
+    story.pass(2);
+    assert_eq!(live.read().unwrap().totals.ticks, 4, "nothing is due in the past");
+    story.second += 86_400;
+    story.pass(3);
+    let report = story.health();
+    assert_eq!(report.state, crate::health::State::Ok, "{report:?}");
+    story.order(Command::Kill(true)).unwrap();
+    story.pass(3);
+    assert_eq!(story.whole(), [true; 3]);
+}
+
+#[test]
+fn orders_given_while_the_disk_takes_nothing_are_on_it_as_soon_as_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("missing").join("windfall.db");
+    let mut story = Story::begin(Records::open(&file, Retention::default()).unwrap());
+    story.order(Command::Hold { function: FunctionId(1), hold: Some(Hold::Paused) }).unwrap();
+    story.pass(3);
+    assert_eq!(story.whole(), [true; 3], "what cannot be written down is not taken");
+    let live = story.manager.live();
+    let problem = || live.read().unwrap().health.database.clone();
+    assert!(problem().is_some_and(|problem| problem.contains("unable to open")), "{:?}", problem());
+    std::fs::create_dir(folder.path().join("missing")).unwrap();
+    let began = Instant::now();
+    while problem().is_some() {
+        assert!(began.elapsed().as_secs() < 60, "{:?}", problem());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        story.pass(1);
+    }
+    story.pass(3);
+    assert_eq!(story.whole(), [false, true, false], "managed again, and still paused");
+    std::mem::forget(story);
+    let mut records = Records::open(&file, Retention::default()).unwrap();
+    let earlier = records.earlier_run().unwrap();
+    assert_eq!(earlier.holds.values().collect::<Vec<_>>(), [&Hold::Paused]);
+    assert_eq!(records.version_kept().unwrap().policy, "fixed");
 }

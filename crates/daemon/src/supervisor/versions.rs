@@ -11,10 +11,12 @@ use crate::learning::{Acceptance, Fate, Trial, TrialEnd, Version, check};
 use crate::live::TapeKind;
 
 /// A policy by its name and settings.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Named {
-    pub(crate) policy: String,
-    pub(crate) settings: PolicySettings,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Named {
+    /// A name, a pair `CALLS+TICKS`, or the path of a checkpoint.
+    pub policy: String,
+    /// Settings by policy name.
+    pub settings: PolicySettings,
 }
 
 impl Named {
@@ -91,7 +93,7 @@ impl Supervisor {
             Some(name) => format!("{name} is asked beside the policy in charge"),
             None => "no shadow is asked".to_owned(),
         };
-        self.with_live(|live| live.shadow = shadow);
+        self.with_live(|live| live.set_shadow(shadow));
         Ok(outcome)
     }
 
@@ -105,7 +107,7 @@ impl Supervisor {
         let trial = Trial::begin(now, counted, earlier);
         self.with_live(|live| live.learning.on_trial_until = Some(trial.until().as_secs_f64()));
         self.trial = Some(trial);
-        self.fallback_version = Some(before);
+        self.version_before = Some(before);
     }
 
     /// Ends the trial of a new version when there is a verdict.
@@ -116,17 +118,34 @@ impl Supervisor {
             service_of(&live.totals)
         };
         let Some(end) = trial.judge(now, counted) else { return };
-        self.trial = None;
-        self.with_live(|live| live.learning.on_trial_until = None);
-        match (end, self.fallback_version.take()) {
+        self.end_trial();
+        match (end, self.version_before.take()) {
             (TrialEnd::RolledBack(reason), Some(before)) => self.roll_back(now, &before, &reason),
-            (TrialEnd::RolledBack(reason) | TrialEnd::Kept(reason), _) => {
+            (TrialEnd::RolledBack(reason) | TrialEnd::Kept(reason), before) => {
+                self.version_before = before;
+                self.records.checkpoint(&self.in_charge);
+                tracing::info!(policy = self.in_charge.policy, reason, "version kept");
                 self.with_live(|live| {
                     let decided = "the trial of the new version is over".to_owned();
                     live.tape.note(now, TapeKind::Policy, decided, format!("kept: {reason}"));
                 });
             }
         }
+    }
+
+    fn end_trial(&mut self) {
+        self.trial = None;
+        self.with_live(|live| live.learning.on_trial_until = None);
+    }
+
+    /// A user wants the version before back, on trial or not.
+    pub(super) fn return_to_version_before(&mut self, now: Timestamp) -> Result<String, String> {
+        let none = || "there is no version before the one in charge".to_owned();
+        let before = self.version_before.take().ok_or_else(none)?;
+        self.end_trial();
+        self.roll_back(now, &before, "ordered by a user");
+        self.records.checkpoint(&self.in_charge);
+        Ok(format!("{} is in charge again", self.in_charge.policy))
     }
 
     fn roll_back(&mut self, now: Timestamp, before: &Named, reason: &str) {
@@ -147,6 +166,7 @@ impl Supervisor {
             return;
         }
         self.in_charge = before.clone();
+        tracing::warn!(policy = before.policy, reason, "rolled back");
         let back = format!("rolled back: {reason}");
         self.add_version(now, before.version("roll-back", &back));
     }
@@ -172,6 +192,7 @@ impl Supervisor {
             Fate::Refused => format!("refused: {}", version.reason),
             Fate::InCharge | Fate::Replaced | Fate::RolledBack => version.reason.clone(),
         };
+        tracing::info!(policy = version.policy, by = version.origin, outcome = done, "version");
         let version = self.with_live(|live| {
             live.tape.note(now, TapeKind::Policy, decided, done);
             live.learning.add(now, version);

@@ -39,10 +39,13 @@ fn every_page_works_in_a_browser() {
     let visit = Visit { browser: &browser, site: &site };
     visit.open();
     visit.numbers_change();
+    visit.nothing_jumps();
     visit.the_cursor_moves();
+    visit.a_link_leads_to_its_view();
     visit.a_function_is_paused();
     visit.a_recommendation_is_applied();
     visit.a_call_is_replayed();
+    visit.a_policy_takes_over_and_is_rolled_back();
     visit.the_kill_switch_works();
     visit.pictures();
     assert_eq!(browser.run("return window.windfallProblems"), Value::Array(Vec::new()));
@@ -92,6 +95,66 @@ impl Visit<'_> {
             "return [...document.querySelectorAll('.tile')].map((it) => it.textContent).join()";
         let before = self.run(tile);
         self.until("a change of the tiles", &format!("{tile} !== {before}"));
+    }
+
+    /// Live numbers change in their places: on no page does anything move while nobody touches it.
+    fn nothing_jumps(&self) {
+        self.run(
+            "window.shifted = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries())\
+             if (!entry.hadRecentInput) window.shifted += entry.value; }).observe({ type: 'layout-shift' })",
+        );
+        let busiest = self.site.busiest();
+        let function = (format!("function/{busiest}"), busiest.as_str());
+        // The tape is left out: it grows at its top.
+        let pages = PAGES.iter().filter(|(page, _)| *page != "tape");
+        let pages = pages.map(|(page, title)| ((*page).to_owned(), *title));
+        for (page, title) in pages.chain([function]) {
+            self.go(&page, title);
+            // Until the first answers are there, then through a refresh of the page.
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            self.run("window.shifted = 0");
+            std::thread::sleep(std::time::Duration::from_secs(4));
+            let shifted = self.run("return window.shifted").as_f64().unwrap_or(0.0);
+            assert!(shifted < 0.02, "{page} moves by {shifted} of the window");
+        }
+    }
+
+    /// Filters and the moment are in the address, and an address brings them back.
+    fn a_link_leads_to_its_view(&self) {
+        self.go("functions", "Functions");
+        self.run(
+            "const box = document.querySelector('input[type=search]'); box.value = 'function-1';\
+             box.dispatchEvent(new Event('input'))",
+        );
+        self.until(
+            "the search is in the address",
+            "return location.hash.includes('search=function-1')",
+        );
+        self.run("location.hash = '#/tape?kind=call&trips=true'");
+        let chosen = "return document.querySelector('.head select')?.value === 'call' && document.getElementById('trips').checked";
+        self.until("the filters of the address", chosen);
+        let name = self.site.busiest();
+        let at = self.site.status()["now"].as_f64().expect("a time") - 2.0;
+        self.run(&format!("location.hash = '#/function/{name}?at={at:.1}'"));
+        let moment = "return [...document.querySelectorAll('.note')].some((it) => it.textContent.startsWith('at the cursor'))";
+        self.until("the moment of the address", moment);
+        self.run("dispatchEvent(new KeyboardEvent('keydown', { key: 'f' }))");
+        self.until("following again", "return !location.hash.includes('at=')");
+    }
+
+    fn a_policy_takes_over_and_is_rolled_back(&self) {
+        self.go("learning", "Learning");
+        let offer = "const policy = document.querySelector('select[aria-label=policy]');\
+                     if (![...policy.options].some((it) => it.value === 'histogram')) return false;\
+                     policy.value = 'histogram'; document.getElementById('force').checked = true;\
+                     [...document.querySelectorAll('button')].find((it) => it.textContent === 'Offer').click(); return true";
+        self.until("the list of policies", offer);
+        self.site.until("it is in charge", || self.site.status()["policy"] == "histogram");
+        self.run("document.getElementById('rollback').click()");
+        self.site
+            .until("the version before is back", || self.site.status()["policy"] == "windfall");
+        let shown = "return [...document.querySelectorAll('tbody td')].some((it) => it.textContent.includes('ordered by a user'))";
+        self.until("the reason is shown", shown);
     }
 
     fn the_cursor_moves(&self) {
@@ -156,6 +219,12 @@ impl Visit<'_> {
         let ran = self.site.replay(&name, call);
         assert_eq!(ran["end"], "completed", "{ran}");
         assert!(shown.as_str().is_some_and(|text| text.contains("completed")), "{shown}");
+        let press = "document.querySelector('input[aria-label=cores]').value = '0.5';\
+                     const button = [...document.querySelectorAll('tbody button')].find((it) => it.textContent === 'at size');\
+                     if (!button) return false; button.click(); return true";
+        self.until("the button for another size", press);
+        let shown = "return [...document.querySelectorAll('div.soft')].some((it) => it.textContent.includes(' at 0.50 cores'))";
+        self.until("the answer at another size", shown);
     }
 
     fn the_kill_switch_works(&self) {

@@ -11,7 +11,7 @@ use windfall_daemon::{Clock, Mode, Server, Service, Supervisor, SupervisorSettin
 use windfall_scenario::Scenario;
 use windfall_trace::{AzureLikeSettings, Source};
 
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 pub(crate) struct Site {
     server: Server,
@@ -50,9 +50,14 @@ impl Site {
         site
     }
 
+    /// Where it listens.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.server.address())
+    }
+
     /// The dashboard with its token.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/#token={TOKEN}", self.server.address())
+        format!("{}/#token={TOKEN}", self.origin())
     }
 
     fn send(&self, method: &str, path: &str, body: &str) -> (u16, Value) {

@@ -25,7 +25,7 @@ pub(super) fn write_context(profile: &ServiceProfile, out: &mut [f32]) {
 }
 
 #[test]
-fn no_two_functions_are_told_alike() {
+fn no_two_functions_have_the_same_context() {
     let rows = windfall_gym::profile::TWELVE.map(|profile| {
         let mut row = [0.0; CONTEXT];
         write_context(&profile, &mut row);

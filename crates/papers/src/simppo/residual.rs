@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_correction_is_put_on_the_rules_wish_and_stays_in_range() {
+    fn a_correction_is_added_to_the_rules_decision_and_stays_in_range() {
         let (now, range) = (Deployment { instances: 2, cpu: 1024, memory: 192 }, Range::default());
         let goal = Deployment { instances: 5, ..now };
         let hold = corrected(Move::default(), now, goal, range);

@@ -31,8 +31,8 @@ use std::thread::JoinHandle;
 
 use tokio::runtime::Handle;
 use windfall_core::{
-    Allocation, CallControl, Capabilities, CpuCeiling, Duration, FunctionId, FunctionProfile,
-    Mebibytes, MilliCpu, Observation, Plan, Receipt, TelemetrySink, Timestamp,
+    AdmitBy, Allocation, CallControl, Capabilities, CpuCeiling, Duration, FunctionId,
+    FunctionProfile, Mebibytes, MilliCpu, Observation, Plan, Receipt, TelemetrySink, Timestamp,
 };
 use windfall_sandbox::{Limits, Quota};
 
@@ -47,6 +47,10 @@ use crate::pool::PoolSettings;
 /// How long a caller of the tick side waits for the thread. It answers in microseconds unless a policy blocks it.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
+/// Guarantees by weight never add up to more than this for each core: the worst case of a call is an eighth of its
+/// reservation, as in the simulator.
+const GUARANTEE_BOUND: f64 = 8.0;
+
 /// How an agent is set up.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
@@ -54,6 +58,10 @@ pub struct AgentSettings {
     pub pool: PoolSettings,
     /// The most that one call may be granted.
     pub ceiling: Allocation,
+    /// The cores that do the work.
+    pub cores: f64,
+    /// CPU that may be claimed for each core.
+    pub over_commit: f64,
     /// A decision that takes longer is not used.
     pub decision_budget: Duration,
     /// How often sensors of a running call are read for its outcome, where anyone wants one.
@@ -70,12 +78,37 @@ impl AgentSettings {
         Self {
             pool: PoolSettings::new(limit),
             ceiling: limit,
+            cores: limit.cpu.cores(),
+            over_commit: 1.0,
             decision_budget: Duration::from_millis(5),
             sample_every: Duration::from_millis(100),
             quota_period: std::time::Duration::from_millis(100),
             pids: 256,
         }
     }
+}
+
+impl AgentSettings {
+    /// A node of this size on which `over_commit` cores may be granted for each one there is.
+    pub fn over_committed(node: Allocation, over_commit: f64) -> Self {
+        let mut settings = Self { over_commit, ..Self::new(node) };
+        settings.pool.limit.cpu = claims(settings.cores, over_commit);
+        settings
+    }
+
+    /// What the book of the node may grant under a control that admits calls itself: what they are expected to use
+    /// decides, and the book bounds the guarantees in all.
+    fn admitting_by(mut self, admit_by: AdmitBy) -> Self {
+        if admit_by != AdmitBy::Grants {
+            self.pool.limit.cpu = claims(self.cores, self.over_commit.max(GUARANTEE_BOUND));
+        }
+        self
+    }
+}
+
+/// What may be claimed on so many cores.
+fn claims(cores: f64, for_each: f64) -> MilliCpu {
+    MilliCpu::new((cores * for_each * 1e3).round() as u32)
 }
 
 /// A running agent. Dropping it ends every instance.
@@ -99,12 +132,12 @@ impl Agent {
         let (inbox, messages) = channel();
         let workshop = workshop::Workshop::open(&machine, &inbox, runtime)?;
         let machine = machine.capabilities();
-        let mut settings = settings;
+        let mut settings = settings.admitting_by(control.hints().admit_by);
         if !machine.pauses {
             settings.pool.pause_after = None;
         }
         let capabilities = ticks::tick_capabilities(machine, settings.pool.sized_by);
-        let desk = desk::Desk::new(control, clock, settings.decision_budget);
+        let desk = desk::Desk::new(control, clock, &settings);
         let node = Node::new(settings, machine, clock, desk, workshop, sinks);
         let thread = std::thread::Builder::new()
             .name("windfall-agent".to_owned())

@@ -1,5 +1,8 @@
 //! What is said to an instance: `/init` once, `/run` for every call.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::function::FunctionSpec;
@@ -8,6 +11,8 @@ use crate::link::Link;
 
 /// The longest answer to `/init`.
 const LONGEST_INIT: usize = 1 << 20;
+/// How often the output of calls that share an instance is read: at 64 KiB in 5 ms a function prints 13 MB/s unhindered.
+const GATHERED_EVERY: Duration = Duration::from_millis(5);
 
 /// How an exchange ended without an answer that counts.
 #[derive(Debug)]
@@ -61,21 +66,14 @@ pub(crate) async fn run(
         let answer = connection.post("/run", body, longest).await?;
         Ok::<_, ClientError>((connection, answer))
     };
-    // A call that prints much is read while it runs; one that shares its instance leaves that to the others.
-    let reading = async {
-        match link.output.try_lock() {
-            Ok(mut output) => match output.as_mut() {
-                Some(output) => output.drain(spec.log_bytes).await,
-                None => std::future::pending().await,
-            },
-            Err(_) => std::future::pending().await,
-        }
-    };
+    let _running = link.begin_call();
     let both = async {
         tokio::select! {
             biased;
             done = exchange => done,
-            () = reading => Err(ClientError::Malformed("reading logs ended".to_owned())),
+            () = read_output(link, spec) => {
+                Err(ClientError::Malformed("reading logs ended".to_owned()))
+            }
         }
     };
     let (connection, answer) = match tokio::time::timeout(spec.timeout, both).await {
@@ -88,10 +86,31 @@ pub(crate) async fn run(
     Ok(answer)
 }
 
+/// Reads what a call prints while it runs, so that it never blocks in a full pipe. Never returns.
+async fn read_output(link: &Link, spec: &FunctionSpec) {
+    loop {
+        // One of the calls that share an instance reads for all of them.
+        if let Ok(mut output) = link.output.try_lock() {
+            match output.as_mut() {
+                Some(output) if link.is_shared.load(Ordering::Relaxed) => {
+                    output.gather(spec.log_bytes);
+                }
+                Some(output) => output.drain(spec.log_bytes, &link.is_shared).await,
+                None => return std::future::pending().await,
+            }
+        }
+        tokio::time::sleep(GATHERED_EVERY).await;
+    }
+}
+
 /// What the call printed.
 pub(crate) async fn logs(link: &Link, spec: &FunctionSpec) -> Vec<String> {
     let Ok(mut output) = link.output.try_lock() else { return Vec::new() };
     match output.as_mut() {
+        Some(output) if link.is_shared.load(Ordering::Relaxed) => {
+            output.gather(spec.log_bytes);
+            output.finish(spec.log_bytes).await
+        }
         Some(output) => output.finish(spec.log_bytes).await,
         None => Vec::new(),
     }

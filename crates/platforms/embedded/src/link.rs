@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::http_client::{ClientError, Connection};
@@ -14,6 +15,19 @@ pub(crate) struct Link {
     /// Connections that no call uses.
     connections: Mutex<Vec<Connection>>,
     pub(crate) output: tokio::sync::Mutex<Option<Output>>,
+    /// Calls that run.
+    running: AtomicU32,
+    /// Whether two ever ran at the same time.
+    pub(crate) is_shared: AtomicBool,
+}
+
+/// A call that runs in an instance, until it is dropped.
+pub(crate) struct RunningCall<'a>(&'a AtomicU32);
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Link {
@@ -24,7 +38,17 @@ impl Link {
             address,
             connections: Mutex::new(Vec::new()),
             output: tokio::sync::Mutex::new(output),
+            running: AtomicU32::new(0),
+            is_shared: AtomicBool::new(false),
         }
+    }
+
+    /// A call begins to run.
+    pub(crate) fn begin_call(&self) -> RunningCall<'_> {
+        if self.running.fetch_add(1, Ordering::Relaxed) > 0 {
+            self.is_shared.store(true, Ordering::Relaxed);
+        }
+        RunningCall(&self.running)
     }
 
     fn connections(&self) -> MutexGuard<'_, Vec<Connection>> {

@@ -4,12 +4,17 @@
 //! that never wait. A call that prints more than a pipe holds (64 KiB) would block in it, so pipes are also read while
 //! a call runs, once it has run for [`GRACE`].
 //!
+//! Calls that share an instance print into each other's lines, so nobody can say whose a line is: once two calls have met in
+//! an instance, whoever ends takes everything that is there, and lines that end a call's output are skipped. Stopping at
+//! them would leave one behind for every call that found the pipes taken, until they are full and the function blocks.
+//!
 //! A pipe is registered with the runtime only while someone waits for it. Registered all the time, it would wake a
 //! thread of the runtime twice with every call, for lines that are read anyway.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::unix::pipe;
@@ -17,6 +22,8 @@ use windfall_functions::END_OF_ACTIVATION;
 
 /// A call that has run so long may be waiting for someone to read its output.
 pub(crate) const GRACE: Duration = Duration::from_millis(2);
+/// How often to find out whether calls have begun to share the instance.
+const SHARING_IS_SEEN_WITHIN: Duration = Duration::from_millis(100);
 /// How long to wait for the end of the output after the answer is there.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// The longest line; what exceeds it continues in the next one.
@@ -41,6 +48,8 @@ pub(crate) struct Output {
     lines: Vec<String>,
     bytes: usize,
     is_cut: bool,
+    /// Whether calls have shared the instance: ends of output mean nothing then.
+    is_shared: bool,
 }
 
 impl Stream {
@@ -90,13 +99,14 @@ impl Output {
             lines: Vec::new(),
             bytes: 0,
             is_cut: false,
+            is_shared: false,
         })
     }
 
-    /// Reads while a call runs. Never returns.
-    pub(crate) async fn drain(&mut self, most: usize) {
+    /// Reads while a call runs. Returns only when calls share the instance.
+    pub(crate) async fn drain(&mut self, most: usize, is_shared: &AtomicBool) {
         tokio::time::sleep(GRACE).await;
-        loop {
+        while !is_shared.load(Ordering::Relaxed) {
             self.take(most);
             // A stream whose end was read is left alone: what comes next belongs to the next call, and a pipe that
             // nobody reads stays readable, so waiting for it would never wait.
@@ -105,9 +115,15 @@ impl Output {
             tokio::select! {
                 () = stdout.wait(), if !stdout_ended => {}
                 () = stderr.wait(), if !stderr_ended => {}
-                else => std::future::pending().await,
+                () = tokio::time::sleep(SHARING_IS_SEEN_WITHIN) => {}
             }
         }
+    }
+
+    /// Takes what calls that share the instance have printed so far.
+    pub(crate) fn gather(&mut self, most: usize) {
+        self.is_shared = true;
+        self.take(most);
     }
 
     /// Throws away what is there: output of calls that did not come through the gateway belongs to no record.
@@ -124,7 +140,7 @@ impl Output {
     /// The lines of a call whose answer is there.
     pub(crate) async fn finish(&mut self, most: usize) -> Vec<String> {
         self.take(most);
-        if !self.is_ended() {
+        if !self.is_shared && !self.is_ended() {
             let _ = tokio::time::timeout(PATIENCE, async {
                 while !self.is_ended() {
                     let [stdout, stderr] = &self.streams;
@@ -150,6 +166,9 @@ impl Output {
 
     /// Takes every whole line that is there, up to the end of the call's output.
     fn take(&mut self, most: usize) {
+        if self.is_shared {
+            self.ended = [false, false];
+        }
         for place in 0..self.streams.len() {
             self.take_lines(place, most);
             while !self.ended[place] && self.streams[place].read() {
@@ -170,7 +189,7 @@ impl Output {
                 None => break,
             };
             if line == END_OF_ACTIVATION.as_bytes() {
-                self.ended[place] = true;
+                self.ended[place] = !self.is_shared;
             } else if !self.is_cut {
                 self.bytes += line.len();
                 self.is_cut = self.bytes > most;
@@ -223,6 +242,8 @@ mod tests {
         assert_eq!(at(4_107_542_399), "2100-02-28T23:59:59.000000000Z");
     }
 
+    static ALONE: AtomicBool = AtomicBool::new(false);
+
     fn output() -> (Output, std::io::PipeWriter, std::io::PipeWriter) {
         let (stdout, out) = std::io::pipe().unwrap();
         let (stderr, err) = std::io::pipe().unwrap();
@@ -258,7 +279,7 @@ mod tests {
             out
         });
         while !printer.is_finished() {
-            let _ = tokio::time::timeout(Duration::from_millis(20), output.drain(1 << 20)).await;
+            let _ = tokio::time::timeout(Duration::from_millis(20), output.drain(1 << 20, &ALONE)).await;
         }
         assert_eq!(output.finish(1 << 20).await.len(), 4000);
     }
@@ -269,8 +290,24 @@ mod tests {
         writeln!(out, "one\n{END_OF_ACTIVATION}\nof the next call").unwrap();
         writeln!(err, "{END_OF_ACTIVATION}").unwrap();
         // With a loop that never waits this would not come to an end.
-        assert!(tokio::time::timeout(Duration::from_millis(20), output.drain(1000)).await.is_err());
+        let drained = tokio::time::timeout(Duration::from_millis(20), output.drain(1000, &ALONE));
+        assert!(drained.await.is_err());
         assert_eq!(texts(&output.finish(1000).await), ["stdout: one"]);
+    }
+
+    #[tokio::test]
+    async fn output_of_calls_that_share_an_instance_is_taken_by_whoever_ends() {
+        let (mut output, mut out, mut err) = output();
+        for call in ["one", "two", "three"] {
+            writeln!(out, "{call}\n{END_OF_ACTIVATION}").unwrap();
+            writeln!(err, "{END_OF_ACTIVATION}").unwrap();
+        }
+        let shared = AtomicBool::new(true);
+        output.drain(1000, &shared).await;
+        output.gather(1000);
+        let lines = output.finish(1000).await;
+        assert_eq!(texts(&lines), ["stdout: one", "stdout: two", "stdout: three"]);
+        assert!(output.finish(1000).await.is_empty(), "and nobody waits for an end");
     }
 
     #[tokio::test]

@@ -10,6 +10,8 @@
 //!                                                        6 none: the call waits; an older call of another function
 //!                                                          that fits nowhere does not hold it up
 //!
+//!   who is placed first is a setting: whoever waits longest, or the shortest (`queue_order`)
+//!
 //!   instance:  Starting ─► Initialising ─► Ready ─► Frozen ─► (thawed by the next call) ─► Ready
 //!                   └──────────┴─────────────┴────────┴─► Stopping ─► gone, when `Exited` is reported
 //! ```
@@ -37,6 +39,7 @@ mod idle;
 mod instance;
 mod lifecycle;
 mod placement;
+mod queue_order;
 mod settings;
 mod sizes;
 mod view;
@@ -61,6 +64,10 @@ pub trait Sizer {
     fn least(&mut self, call: CallId) -> Allocation;
     /// The call starts on this node, which has `room` left: what it holds from now on, at least [`Self::least`].
     fn start(&mut self, call: CallId, room: Allocation) -> Allocation;
+    /// Whether the node takes the call, which has room for it. Asked after [`Self::least`].
+    fn admits(&mut self, _call: CallId) -> bool {
+        true
+    }
 }
 
 /// A call between its arrival and its end.
@@ -69,6 +76,7 @@ struct PooledCall {
     function: FunctionId,
     /// Its place in the order of arrivals; kept by a second attempt.
     order: u64,
+    arrived_at: Timestamp,
     /// Where it has a place.
     instance: Option<InstanceId>,
     is_second_attempt: bool,

@@ -121,6 +121,7 @@ impl Service {
             let identity = key_file::identity(&store, &path, &namespace)?;
             let key = identity.key.clone();
             let state = ApiState::new(runner, store.clone(), vec![identity], api)?;
+            state.resume()?;
             Ok::<_, ServiceError>((store, key, state))
         });
         let (store, key, state) = opened.await.expect("opening a store does not panic")?;

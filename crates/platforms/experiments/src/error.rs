@@ -1,5 +1,7 @@
 //! Why an experiment was given up.
 
+use std::path::PathBuf;
+
 use windfall_embedded::ServiceError;
 use windfall_load::LoadError;
 use windfall_registry::AssembleError;
@@ -42,6 +44,24 @@ pub enum ExperimentError {
     /// A policy cannot be run on a real platform.
     #[error("policy `{0}` needs to know the future, which no real platform does")]
     Foresight(String),
+    /// What an earlier run has left is no measurement.
+    #[error("{} cannot be read: {problem}; remove it, or choose another folder with --out", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// What an earlier run has left was measured in another way.
+    #[error("{} was measured with {found}, asked for is {asked}; use the same settings, or another folder with --out", file.display())]
+    OtherSetup {
+        /// The file.
+        file: PathBuf,
+        /// How it was measured.
+        found: String,
+        /// How it is to be measured.
+        asked: String,
+    },
     /// A thread, a file or a key.
     #[error("{doing}: {source}")]
     System {

@@ -22,23 +22,27 @@ use windfall_core::{
 };
 use windfall_functions::{Builtin, ExperimentCall, ExperimentInputs, builtins, experiment_calls};
 use windfall_sandbox::Host;
-use windfall_studies::calibration::{Calibration, FunctionModel, ReplayCall, calibrate, replay};
+use windfall_studies::calibration::{
+    Calibration, FunctionModel, ReplayCall, ReplayUnder, calibrate, replay,
+};
+use windfall_studies::capacity::contestants::{Contestant, Role};
 use windfall_studies::reproduce::faasrm_kernel::{KernelExperiment, KernelRow, PUBLISHED, Setup};
 use windfall_studies::reproduce::{Reproduced, Request, Stage, Watcher};
 use windfall_telemetry::journal::NamedFunction;
 
 use crate::error::ExperimentError;
 use crate::host::host;
-pub(crate) use alone::sleep_until;
-use alone::{Alone, Size};
+use crate::policy::control_of;
+pub(crate) use alone::{Alone, Size, sleep_until};
 use run::Played;
+pub(crate) use run::Ticks;
 
 /// The managers of the experiment.
 pub const POLICIES: [&str; 7] =
     ["fixed", "greedy", "ensure", "histogram", "libra", "faasrm", "windfall"];
 
 /// Memory of the node, MiB: what four of the published invokers have for functions.
-const NODE_MEMORY: u32 = 8192;
+pub(crate) const NODE_MEMORY: u32 = 8192;
 /// Time between two calls of the simulated baseline, longer than any call takes.
 const APART: Duration = Duration::from_mins(5);
 
@@ -57,6 +61,8 @@ pub struct Settings {
     pub repetitions: u32,
     /// Who manages.
     pub policies: Vec<String>,
+    /// Whether to add repetitions to what the folder has.
+    pub appends: bool,
 }
 
 impl Default for Settings {
@@ -68,6 +74,7 @@ impl Default for Settings {
             seed: 1,
             repetitions: 5,
             policies: POLICIES.map(str::to_owned).to_vec(),
+            appends: false,
         }
     }
 }
@@ -97,6 +104,11 @@ impl Settings {
             _ => Ok(()),
         }
     }
+}
+
+/// A manager as it is published, first come first served.
+pub(crate) fn incumbent(policy: &str) -> Contestant {
+    Contestant::new(policy, Role::Incumbent)
 }
 
 /// One call with its moment in the schedule.
@@ -153,17 +165,18 @@ pub fn reproduce(
 ) -> Result<Reproduced, ExperimentError> {
     settings.check()?;
     let controls: Result<Vec<_>, _> =
-        settings.policies.iter().map(|policy| run::control_of(policy, 0)).collect();
+        settings.policies.iter().map(|policy| control_of(&incumbent(policy), 0)).collect();
     drop(controls?);
+    let before = if settings.appends { files::read(request.folder, settings)? } else { None };
     let host = host("FaaSRM's experiment")?;
     let plan = Plan::new(settings);
-    let runs = settings.repetitions * (1 + settings.policies.len() as u32) + 2;
-    watcher.begin(Stage::Runs(runs.into()));
-    let measured = measure(&host, &plan, settings, watcher)?;
+    let runs = settings.repetitions * (1 + settings.policies.len() as u32);
+    watcher.begin(Stage::Runs(u64::from(runs) + if before.is_some() { 0 } else { 2 }));
+    let measured = measure(&host, &plan, settings, before, watcher)?;
     watcher.end();
     let driver = host.capabilities().driver.to_owned();
     drop(host);
-    files::write(request.folder, request.command, &plan, &measured)?;
+    files::write(request, settings, &plan, &measured)?;
     let experiment = evaluate(&plan, settings, &measured, driver)?;
     Ok(Reproduced::new(experiment.page(request), experiment.text(), &experiment)?)
 }
@@ -180,12 +193,48 @@ impl Measured {
     pub(crate) fn baselines(&self) -> Vec<f64> {
         self.alone.at_users.iter().map(|times| median(times).unwrap_or(f64::NAN)).collect()
     }
+
+    fn repetitions(&self) -> u32 {
+        self.runs.iter().map(|run| run.repetition).max().unwrap_or(0)
+    }
 }
 
 fn measure(
     host: &Arc<Host>,
     plan: &Plan,
     settings: &Settings,
+    before: Option<Measured>,
+    watcher: &dyn Watcher,
+) -> Result<Measured, ExperimentError> {
+    let mut measured = match before {
+        Some(before) => before,
+        None => calibrating(host, plan, watcher)?,
+    };
+    let first = measured.repetitions() + 1;
+    for repetition in first..first + settings.repetitions {
+        watcher.describe(&format!("{repetition}: alone at the user's size"));
+        measured.alone.play(host, plan, Size::Users)?;
+        watcher.advance(1);
+        let mut order: Vec<&String> = settings.policies.iter().collect();
+        if repetition % 2 == 0 {
+            order.reverse();
+        }
+        for policy in order {
+            watcher.describe(&format!("{repetition}: {policy}"));
+            measured.runs.push(run::play(host, plan, policy, repetition)?);
+            watcher.advance(1);
+        }
+    }
+    if measured.profiles.is_empty() {
+        measured.profiles = measured.alone.profiles.clone();
+    }
+    Ok(measured)
+}
+
+/// Calls alone at other sizes than the user's, for the models.
+fn calibrating(
+    host: &Arc<Host>,
+    plan: &Plan,
     watcher: &dyn Watcher,
 ) -> Result<Measured, ExperimentError> {
     let mut alone = Alone::new(plan.calls.len());
@@ -194,23 +243,7 @@ fn measure(
         alone.play(host, plan, size)?;
         watcher.advance(1);
     }
-    let mut runs = Vec::new();
-    for repetition in 1..=settings.repetitions {
-        watcher.describe(&format!("{repetition}: alone at the user's size"));
-        alone.play(host, plan, Size::Users)?;
-        watcher.advance(1);
-        let mut order: Vec<&String> = settings.policies.iter().collect();
-        if repetition % 2 == 0 {
-            order.reverse();
-        }
-        for policy in order {
-            watcher.describe(&format!("{repetition}: {policy}"));
-            runs.push(run::play(host, plan, policy, repetition)?);
-            watcher.advance(1);
-        }
-    }
-    let profiles = std::mem::take(&mut alone.profiles);
-    Ok(Measured { profiles, alone, runs })
+    Ok(Measured { profiles: alone.profiles.clone(), alone, runs: Vec::new() })
 }
 
 fn evaluate(
@@ -237,12 +270,12 @@ fn evaluate(
         speed: settings.speed,
         scale: settings.inputs.scale,
         seed: settings.seed,
-        repetitions: settings.repetitions,
+        repetitions: measured.repetitions(),
         cores: plan.node.cpu.cores(),
         memory_mib: plan.node.memory.get(),
         reserved_load: reserved / capacity,
         driver,
-        baseline_passes: settings.repetitions,
+        baseline_passes: measured.repetitions(),
     };
     let mut experiment = KernelExperiment {
         setup,
@@ -288,7 +321,7 @@ fn simulate(
     };
     let play = |calls: &[(usize, ReplayCall)], policy: &str, seed: u64| {
         let bare: Vec<ReplayCall> = calls.iter().map(|(_, call)| *call).collect();
-        let found = replay(&models, &bare, plan.node, policy, seed)?;
+        let found = replay(&models, &bare, plan.node, &ReplayUnder::policy(policy, seed))?;
         let mut all: Vec<Option<CallRecord>> = vec![None; plan.calls.len()];
         for ((number, _), record) in calls.iter().zip(found) {
             all[*number] = record;
@@ -304,7 +337,7 @@ fn simulate(
     let (mut rows, mut call_errors) = (Vec::new(), Vec::new());
     for policy in &settings.policies {
         let mut runs = Vec::new();
-        for repetition in 1..=settings.repetitions {
+        for repetition in 1..=measured.repetitions() {
             let records = play(&scheduled, policy, repetition.into())?;
             rows.push(KernelRow::new(policy, repetition, &records, &baselines, None));
             runs.push(records);

@@ -8,6 +8,7 @@
 //!
 //! - [`faasrm`]: 268 calls of ten applications under seven managers.
 //! - [`knative_concurrency`]: which concurrency limit a service should have, by load tests over HTTP.
+//! - [`load_held`]: how much load the machine holds under each manager while an objective holds.
 //! - [`live_scaling`]: the course project's state and actions on real processes.
 //!
 //! Whoever starts an experiment has no thread yet: the host's spawner is a fork of this process.
@@ -15,9 +16,12 @@
 mod error;
 pub mod faasrm;
 mod host;
+mod kept;
 pub mod knative_concurrency;
 pub mod live_scaling;
+pub mod load_held;
 mod machine;
+mod policy;
 mod stand;
 
 pub use error::ExperimentError;

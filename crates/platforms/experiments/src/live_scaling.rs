@@ -46,11 +46,13 @@ pub struct Settings {
     pub step_seconds: f64,
     /// The rate of every episode; nothing draws one of 1 to 8 per episode.
     pub rate: Option<u32>,
+    /// Episodes at each rate where policies are judged.
+    pub episodes: u32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { steps: 20, step_seconds: 1.0, rate: None }
+        Self { steps: 20, step_seconds: 1.0, rate: None, episodes: 1 }
     }
 }
 
@@ -65,6 +67,9 @@ impl Settings {
             }
             _ if !(0.1..=60.0).contains(&self.step_seconds) => {
                 refuse("--step-seconds", self.step_seconds, "0.1 to 60")
+            }
+            _ if !(1..=1000).contains(&self.episodes) => {
+                refuse("--live-episodes", self.episodes.into(), "1 to 1000")
             }
             _ => Ok(()),
         }

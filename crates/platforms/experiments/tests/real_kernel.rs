@@ -83,7 +83,8 @@ fn limits() -> Result<(), ExperimentError> {
 }
 
 fn scaling() -> Result<(), ExperimentError> {
-    let settings = LiveSettings { steps: 3, step_seconds: 0.5, rate: Some(4) };
+    let settings =
+        LiveSettings { steps: 3, step_seconds: 0.5, rate: Some(4), ..LiveSettings::default() };
     let mut live = LiveScaling::start(settings)?;
     let mut row = [0.0; 7];
     live.reset(Seed::new(1), &mut row);

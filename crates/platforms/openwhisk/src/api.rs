@@ -87,6 +87,15 @@ impl<R: Runner> ApiState<R> {
         };
         Ok(Self { shared: Arc::new(shared) })
     }
+
+    /// Begins calls again that an earlier process had accepted and not ended, so that a crash loses none of them; they
+    /// may run twice. How many they are. Blocks, and needs a runtime: for the start.
+    pub fn resume(&self) -> Result<usize, StoreError> {
+        let unfinished = self.shared.store.unfinished()?;
+        let count = unfinished.len();
+        self.shared.resume(unfinished);
+        Ok(count)
+    }
 }
 
 /// Milliseconds since 1970.

@@ -150,6 +150,26 @@ pub(crate) struct Record {
     pub(crate) json: Bytes,
 }
 
+/// An accepted call as the store keeps it until it ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    /// The record it has if it never ends.
+    pub(crate) record: Record,
+    /// What it is called with, so that it can be begun again after a crash.
+    pub(crate) parameters: Bytes,
+}
+
+/// A call that an earlier process had accepted and not ended.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) id: ActivationId,
+    /// The namespace of the caller.
+    pub(crate) namespace: EntityName,
+    /// `name` or `package/name` of what was called.
+    pub(crate) path: String,
+    pub(crate) parameters: Bytes,
+}
+
 /// The records and entities of one platform. Cheap to clone; when the last clone is dropped, everything is written and
 /// the writer thread ends.
 #[derive(Clone, Debug)]
@@ -178,8 +198,8 @@ impl Drop for Inner {
 }
 
 impl Store {
-    /// Opens or creates the file, checks it, brings it to the current schema, and turns calls that were accepted but
-    /// never ended into records with status 3.
+    /// Opens or creates the file, checks it, brings it to the current schema, and turns calls that were accepted, never
+    /// ended and cannot be begun again into records with status 3.
     pub fn open(path: &Path, settings: StoreSettings) -> Result<Self, StoreError> {
         let lock = lock(path)?;
         let connection = schema::open(path)?;
@@ -257,9 +277,21 @@ impl Store {
         wait.await.unwrap_or(Err(StoreError::Closed))
     }
 
+    /// Calls that an earlier process had accepted and not ended. Blocks: for the start.
+    pub(crate) fn unfinished(&self) -> Result<Vec<Unfinished>, StoreError> {
+        let rows = self.inner.readers.read(schema::unfinished)?;
+        let named = |row: schema::UnfinishedRow| {
+            // A namespace that is no name was written by nobody here; the call is lost with the next start.
+            let namespace = EntityName::new(&row.namespace).ok()?;
+            let id = ActivationId::from_bytes(row.id);
+            Some(Unfinished { id, namespace, path: row.path, parameters: row.parameters.into() })
+        };
+        Ok(rows.into_iter().filter_map(named).collect())
+    }
+
     /// Notes accepted calls. They are on disk when this returns, each with the record it will have if this process
-    /// ends before the call does. A call that ended in the meantime keeps its record.
-    pub(crate) async fn accept(&self, pending: Vec<Record>) -> Result<(), StoreError> {
+    /// ends before the call does and no later one can begin it again. A call that ended in the meantime keeps its record.
+    pub(crate) async fn accept(&self, pending: Vec<Pending>) -> Result<(), StoreError> {
         let (done, wait) = oneshot::channel();
         self.push(Write::Accepted { pending, done }).await;
         wait.await.unwrap_or(Err(StoreError::Closed))

@@ -20,8 +20,8 @@ def environments() -> dict[str, str]:
     return dict(_native.environment_list())
 
 
-def spaces_of(spec: dict[str, Any]) -> tuple[spaces.Box, Any]:
-    """Gymnasium's spaces for the features and actions of an environment."""
+def spaces_of(spec: dict[str, Any]) -> tuple[Any, Any]:
+    """Gymnasium's spaces for the features and actions of an environment; their type arguments differ between 1.3 and 1.4."""
     low = np.array([feature["low"] for feature in spec["features"]], dtype=np.float32)
     high = np.array([feature["high"] for feature in spec["features"]], dtype=np.float32)
     return spaces.Box(low, high, dtype=np.float32), spaces.Discrete(len(spec["actions"]))

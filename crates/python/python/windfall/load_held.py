@@ -28,7 +28,7 @@ def capacity(
     data: str | os.PathLike[str] | None = None,
     nodes: int | None = None,
     mib_per_core: float | None = None,
-    kernel_cpu: bool = False,
+    cpu_model: str = "kernel",
     everybody: bool = False,
     over_commits: Sequence[float] = (),
     settings: Mapping[str, Mapping[str, Any]] | None = None,
@@ -51,7 +51,8 @@ def capacity(
 
     ``objective`` replaces some of ``slow_share`` (0.01), ``slow_above`` (2.0), ``in_every_class`` (True),
     ``violation_share`` (0.001) and ``longest_wait_seconds`` (60). ``settings`` are by policy, for instance
-    ``{"windfall-admission": {"z": 0.25}}``. The two loads around the answer differ by a ratio of ``precision`` at most.
+    ``{"windfall-admission": {"z": 0.25}}``. ``cpu_model`` is ``"kernel"`` or ``"fluid"``, which shares CPU at constant
+    rates. The two loads around the answer differ by a ratio of ``precision`` at most.
     """
     if worlds is not None and (trace is not None or scenario is not None):
         raise ValueError("worlds says which calls are played: leave trace and scenario out")
@@ -63,7 +64,7 @@ def capacity(
         "minutes": 30 if minutes is None else minutes,
         "nodes": nodes,
         "mib_per_core": mib_per_core,
-        "kernel_cpu": kernel_cpu,
+        "cpu_model": cpu_model,
         "choice": {
             "policies": names,
             "all": everybody,

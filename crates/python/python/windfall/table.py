@@ -44,7 +44,8 @@ class PythonTable(gym.Env[NDArray[np.float32], int]):
 
     def __init__(self, rate: int | None = None) -> None:
         self.observation_space = spaces.Box(0.0, 1.0, (6,), dtype=np.float32)
-        self.action_space = spaces.Discrete(5)
+        actions: Any = spaces.Discrete(5)  # of which type differs between Gymnasium 1.3 and 1.4
+        self.action_space = actions
         self.fixed_rate, self.rate = rate, 6
         self.containers, self.shares, self.last, self.steps = 0, 1024, 0, 0
 

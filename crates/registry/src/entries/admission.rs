@@ -92,9 +92,27 @@ pub(super) const PEAK_ORACLE: PolicyEntry = PolicyEntry {
     name: "peak-oracle",
     summary: "weights; knows what calls will use and fills nodes to the peak; for reports only",
     foresight: true,
-    build: |parts| parts.no_settings().map(|()| by_weight(Weights, Some(Admission::FuturePeak))),
+    build: |parts| {
+        // Calls give way as ours do, so that what it holds is a bound for ours.
+        parts.no_settings()?;
+        let policy = WindfallAdmission::named("peak-oracle", WindfallAdmissionSettings::default());
+        Ok(giving_way(policy, Admission::FuturePeak))
+    },
     ..USUAL
 };
+
+/// Ours around some way to fill nodes.
+fn giving_way(policy: WindfallAdmission, admission: Admission) -> Assembled {
+    let settings = policy.settings();
+    let WindfallAdmissionSettings { beta, credits, .. } = settings;
+    let slack = SlackWeightsSettings { beta, credits, ..SlackWeightsSettings::default() };
+    let every = Duration::from_secs_f64(settings.short_look_millis.max(1.0) * 1e-3);
+    Assembled {
+        call_safeguards: vec![Box::new(SlackWeights::new(slack))],
+        looks_while_short: settings.gives_way.then_some(every),
+        ..by_weight(policy, Some(admission))
+    }
+}
 
 pub(super) const WINDFALL_ADMISSION: PolicyEntry = PolicyEntry {
     name: "windfall-admission",
@@ -103,16 +121,7 @@ pub(super) const WINDFALL_ADMISSION: PolicyEntry = PolicyEntry {
         let settings = parts.settings::<WindfallAdmissionSettings>()?;
         let WindfallAdmissionSettings { z, harm_share, .. } = settings;
         let admission = AdmissionSettings { z, harm_share, ..AdmissionSettings::default() };
-        let slack = SlackWeightsSettings { beta: settings.beta, ..SlackWeightsSettings::default() };
-        let looks_while_short = settings
-            .gives_way
-            .then(|| Duration::from_secs_f64(settings.short_look_millis.max(1.0) * 1e-3));
-        let policy = WindfallAdmission::new(settings);
-        Ok(Assembled {
-            call_safeguards: vec![Box::new(SlackWeights::new(slack))],
-            looks_while_short,
-            ..by_weight(policy, Some(Admission::ExpectedUse(admission)))
-        })
+        Ok(giving_way(WindfallAdmission::new(settings), Admission::ExpectedUse(admission)))
     },
     ..USUAL
 };

@@ -3,7 +3,7 @@
 
 use windfall_core::{
     AdmitBy, Allocation, CallPlan, CallSafeguardChain, CpuCeiling, Duration, Mebibytes, MilliCpu,
-    NodeId, Start,
+    NodeId, QueueOrder, Start,
 };
 
 use super::Behaviour;
@@ -12,7 +12,6 @@ use crate::function::{Head, Waiting};
 use crate::gauges::Gauge;
 use crate::instance::Stage;
 use crate::placement::Place;
-use crate::queue_order::QueueOrder;
 use crate::simulator::Simulator;
 
 /// The kind.

@@ -86,7 +86,7 @@ impl CallControl for Spy<'_> {
 }
 
 #[test]
-fn the_future_is_told_only_where_the_settings_say_so() {
+fn the_future_is_shown_only_where_the_settings_say_so() {
     for foresight in [false, true] {
         let seen_foresight = Mutex::default();
         let settings = Settings { foresight, ..Settings::new(1, Allocation::new(4000, 4096)) };

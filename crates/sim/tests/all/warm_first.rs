@@ -36,7 +36,7 @@ fn second_call(placement: Placement) -> CallRecord {
 }
 
 #[test]
-fn a_warm_node_with_less_than_wished_comes_before_a_cold_one_with_all() {
+fn a_warm_node_with_less_than_wanted_comes_before_a_cold_one_with_all() {
     let warm = second_call(Placement::WarmFirst);
     // 1 core for 1 s of work, though 3 were requested.
     assert_eq!((warm.node.0, secs(warm.started_at), secs(warm.ended_at)), (0, 12.0, 13.0));
@@ -74,7 +74,7 @@ fn watched<'a>(control: Scripted, seen: &'a mut Everything) -> Watched<'a> {
 }
 
 #[test]
-fn an_instance_that_no_call_can_reach_is_told_as_one_more_that_was_needed() {
+fn an_instance_that_no_call_can_reach_is_reported_as_one_more_that_was_needed() {
     let mut seen = Everything::default();
     let mut run = watched(Scripted::default(), &mut seen);
     let steps = |view: &FunctionView| -> Vec<(u32, u32)> {

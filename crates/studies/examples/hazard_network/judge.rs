@@ -24,7 +24,7 @@ pub(crate) enum Prior<'a> {
 pub(crate) struct Verdict {
     gaps: f64,
     log_likelihood: f64,
-    /// Felt waits, MiB-seconds and starts ahead at each price.
+    /// Weighted waits, MiB-seconds and starts ahead at each price.
     weighted_waits: [f64; PRICES.len()],
     mib_seconds: [f64; PRICES.len()],
     starts: [f64; PRICES.len()],
@@ -36,7 +36,7 @@ impl Verdict {
         self.log_likelihood / self.gaps
     }
 
-    /// Felt waits and price x MiB-seconds per gap, at each price.
+    /// Weighted waits and price x MiB-seconds per gap, at each price.
     pub(crate) fn costs(&self) -> [f64; PRICES.len()] {
         std::array::from_fn(|at| {
             (self.weighted_waits[at] + PRICES[at] * self.mib_seconds[at]) / self.gaps

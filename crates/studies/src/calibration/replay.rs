@@ -1,8 +1,10 @@
 //! Recorded calls once more, on a simulated node.
 
+use std::collections::BTreeMap;
+
 use windfall_core::{
-    Allocation, Arrival, CallRecord, Duration, FunctionId, FunctionProfile, Seed, TelemetrySink,
-    Timestamp, Workload,
+    Allocation, Arrival, CallRecord, Duration, FunctionId, FunctionProfile, QueueOrder, Seed,
+    TelemetrySink, Timestamp, Workload,
 };
 use windfall_scenario::{Run, RunError, Scenario};
 use windfall_sim::{Cluster, CpuModel};
@@ -20,33 +22,65 @@ pub struct ReplayCall {
     pub input: Option<f32>,
 }
 
-/// Replays `calls` under `policy` on one simulated node with the kernel's CPU; the records in the order of the calls,
-/// nothing where a call did not end.
+/// What calls are replayed under.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayUnder<'a> {
+    /// The policy.
+    pub policy: &'a str,
+    /// Its settings, if they are not the usual ones.
+    pub settings: Option<&'a toml::Table>,
+    /// Safeguards around its calls beside its own.
+    pub call_safeguards: &'a [String],
+    /// CPU that may be claimed for each core.
+    pub over_commit: f64,
+    /// Which of the waiting calls starts first.
+    pub order: QueueOrder,
+    /// Draws what is random.
+    pub seed: u64,
+}
+
+impl<'a> ReplayUnder<'a> {
+    /// A policy as it is, first come first served, without over-commit.
+    pub fn policy(policy: &'a str, seed: u64) -> Self {
+        let (settings, order) = (None, QueueOrder::FirstCome);
+        Self { policy, settings, call_safeguards: &[], over_commit: 1.0, order, seed }
+    }
+}
+
+/// Replays `calls` on one simulated node with the kernel's CPU; the records in the order of the calls, nothing where a
+/// call did not end.
 pub fn replay(
     models: &[(FunctionProfile, FunctionModel)],
     calls: &[ReplayCall],
     node: Allocation,
-    policy: &str,
-    seed: u64,
+    under: &ReplayUnder<'_>,
 ) -> Result<Vec<Option<CallRecord>>, RunError> {
+    let ReplayUnder { policy, seed, over_commit, .. } = *under;
     let mut scenario = Scenario {
         name: "replay".into(),
         cpu: CpuModel::kernel(),
         node,
         call_max_cores: node.cpu.cores(),
+        over_commit_cpu: over_commit,
+        call_safeguards: under.call_safeguards.to_vec(),
         ..Scenario::default()
     };
+    scenario.platform.queue_order = under.order;
+    if let Some(settings) = under.settings {
+        scenario.policy_settings.insert(policy.to_owned(), settings.clone());
+    }
     // A change is written to the kernel within microseconds.
     scenario.platform.actuation_delay = Duration::ZERO;
     let run = Run { scenario: &scenario, policy, load: 1.0, seed, keep_steps: false };
-    let cluster = Cluster { nodes: 1, node, over_commit_cpu: 1.0, over_commit_memory: 1.0 };
+    let cluster = Cluster { nodes: 1, node, over_commit_cpu: over_commit, over_commit_memory: 1.0 };
     let mut recorded = Recorded::new(models, calls);
     let mut kept = Kept::default();
     run.play_on_cluster(cluster, &mut recorded, (&mut kept, &mut |_| {}))?;
-    let place = |record: &CallRecord| calls.iter().position(|call| call.at == record.arrived_at);
+    let places: BTreeMap<Timestamp, usize> =
+        calls.iter().enumerate().map(|(place, call)| (call.at, place)).collect();
     let mut found = vec![None; calls.len()];
     for record in kept.0 {
-        if let Some(place) = place(&record) {
+        if let Some(&place) = places.get(&record.arrived_at) {
             found[place] = Some(record);
         }
     }

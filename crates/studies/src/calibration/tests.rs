@@ -77,7 +77,8 @@ fn calls_come_back_from_the_simulator_as_the_model_says() {
         })
         .collect();
     let node = Allocation::new(2000, 2048);
-    let found = replay(&[(profile("f"), model.clone())], &calls, node, "fixed", 1).unwrap();
+    let under = ReplayUnder::policy("fixed", 1);
+    let found = replay(&[(profile("f"), model.clone())], &calls, node, &under).unwrap();
     for (call, record) in calls.iter().zip(found) {
         let run = record.expect("every call ends").run.as_secs_f64();
         let law = model.run(f64::from(call.input.unwrap()), 1.0);

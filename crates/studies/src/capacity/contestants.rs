@@ -45,6 +45,8 @@ pub struct Contestant {
 /// Over-commits of rules that count reservations, and of those that count less.
 const MANY: [f64; 6] = [1.0, 1.25, 1.5, 2.0, 2.5, 3.0];
 const ONE: [f64; 1] = [1.0];
+/// Over-commits of the peak oracle, whose calls give way like ours.
+const BOUND: [f64; 5] = [1.0, 1.1, 1.25, 1.5, 2.0];
 /// Incumbents that hold quotas and size memory themselves.
 const SIZING: [&str; 5] = ["histogram", "libra", "shabari", "vpa", "autothrottle"];
 /// Incumbents that hold weights.
@@ -106,8 +108,8 @@ pub fn everybody(memory_is_scarce: bool) -> Vec<Contestant> {
     all.extend(incumbents.iter().cloned());
     all.push(Contestant::new("fixed", Role::Fixed).ordered(Role::OrderedIncumbent));
     all.extend(ordered);
-    all.push(Contestant::new("peak-oracle", Role::Aside));
-    all.push(Contestant::new("peak-oracle", Role::Oracle).ordered(Role::Oracle));
+    all.push(Contestant::new("peak-oracle", Role::Aside).over_committed(&BOUND));
+    all.push(oracle());
     all.push(Contestant::new("windfall", Role::Aside).over_committed(&MANY[..3]).keeping_memory());
     all.push(Contestant::new("windfall-admission", Role::Aside));
     if memory_is_scarce {
@@ -125,14 +127,19 @@ pub fn everybody(memory_is_scarce: bool) -> Vec<Contestant> {
     all
 }
 
+/// The bound: it knows what calls will use, and has all of ours but the estimates.
+fn oracle() -> Contestant {
+    Contestant::new("peak-oracle", Role::Oracle).over_committed(&BOUND).ordered(Role::Oracle)
+}
+
 /// A few of everybody, for a first look: the strongest of each kind.
 pub fn quick() -> Vec<Contestant> {
     let kept = ["fixed", "histogram", "weights", "weights-histogram", "windfall-admission"];
     let mut few: Vec<Contestant> =
         everybody(false).into_iter().filter(|one| kept.contains(&one.policy.as_str())).collect();
-    few.push(Contestant::new("peak-oracle", Role::Oracle).ordered(Role::Oracle));
+    few.push(oracle());
     few.retain(|one| one.role != Role::Aside);
-    for one in few.iter_mut().filter(|one| one.over_commits.len() > 1) {
+    for one in few.iter_mut().filter(|one| one.over_commits == MANY) {
         one.over_commits = vec![1.5, 2.0, 3.0];
     }
     few
@@ -172,7 +179,8 @@ impl Choice {
         if let Some(&factor) = self.over_commits.iter().find(|one| !(0.1..=100.0).contains(*one)) {
             return Err(ChoiceError::OverCommit { factor });
         }
-        for one in all.iter_mut().filter(|one| one.over_commits.len() > 1) {
+        let is_bound = |one: &Contestant| one.policy == "peak-oracle";
+        for one in all.iter_mut().filter(|one| one.over_commits.len() > 1 && !is_bound(one)) {
             if !self.over_commits.is_empty() {
                 one.over_commits.clone_from(&self.over_commits);
             }
@@ -237,7 +245,7 @@ mod tests {
         let all = choice.contestants(false).expect("the choice can be made");
         let of =
             |label: &str| &all.iter().find(|one| one.label == label).expect(label).over_commits;
-        assert_eq!((of("weights"), of("peak-oracle")), (&vec![1.75], &vec![1.0]));
+        assert_eq!((of("weights"), of("peak-oracle")), (&vec![1.75], &BOUND.to_vec()));
     }
 
     #[test]

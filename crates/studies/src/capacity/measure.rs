@@ -12,7 +12,8 @@ pub const CLASSES: usize = 4;
 /// Where one class ends and the next begins: run time alone at the reservation.
 const CLASS_ENDS: [Duration; CLASSES - 1] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
-/// A run with this many times the slow calls that are allowed in all is given up: it is far beyond what is held.
+/// A run with this many times the slow calls or violations that are allowed in all is given up: it is far beyond what
+/// is held.
 const HOPELESS: f64 = 5.0;
 /// A wait of this many times what is allowed cannot be distinguished from a longer one.
 const LONGEST: f64 = 1e6;
@@ -39,6 +40,9 @@ pub struct ServiceMeasure<'a> {
     /// So many slow calls are hopeless.
     most_slow: f64,
     slow: u64,
+    /// And so many that ran too long.
+    most_violations: f64,
+    violations: u64,
     is_decided: &'a AtomicBool,
     functions: Vec<FunctionService>,
     /// Millicore-nanoseconds and MiB-nanoseconds used, warm-up included.
@@ -67,6 +71,8 @@ impl<'a> ServiceMeasure<'a> {
             from: Timestamp::ZERO + warm_up,
             most_slow: (HOPELESS * objective.slow_share * calls as f64).max(100.0),
             slow: 0,
+            most_violations: (HOPELESS * objective.violation_share * calls as f64).max(100.0),
+            violations: 0,
             is_decided,
             functions: Vec::new(),
             used: Used::default(),
@@ -125,7 +131,8 @@ impl TelemetrySink for ServiceMeasure<'_> {
         function.kills += u32::from(call.oom_kills);
         function.longest_wait = function.longest_wait.max(wait.min(LONGEST) as f32);
         self.slow += u64::from(is_slow);
-        if self.slow as f64 > self.most_slow {
+        self.violations += u64::from(is_violated);
+        if self.slow as f64 > self.most_slow || self.violations as f64 > self.most_violations {
             self.is_decided.store(true, Ordering::Relaxed);
         }
     }

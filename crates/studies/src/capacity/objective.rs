@@ -68,6 +68,8 @@ pub struct ObjectiveSettings {
     pub in_every_class: bool,
     /// Share of calls that may run longer than alone at their reservation.
     pub violation_share: f64,
+    /// A call runs longer if its run time relative to that is above this.
+    pub violation_above: f64,
     /// The longest that anybody may wait, or ten run times where that is more.
     pub longest_wait_seconds: f64,
 }
@@ -80,6 +82,7 @@ impl Default for ObjectiveSettings {
             slow_above: usual.slow_above,
             in_every_class: usual.in_every_class,
             violation_share: usual.violation_share,
+            violation_above: usual.violation_above,
             longest_wait_seconds: usual.longest_wait.as_secs_f64(),
         }
     }
@@ -106,6 +109,7 @@ impl TryFrom<ObjectiveSettings> for Objective {
             slow_above,
             in_every_class,
             violation_share,
+            violation_above,
             longest_wait_seconds,
         } = settings;
         const SHARE: &str = "more than 0, at most 1";
@@ -114,6 +118,7 @@ impl TryFrom<ObjectiveSettings> for Objective {
             ("slow_share", slow_share, 1e-9..=1.0, SHARE),
             ("violation_share", violation_share, 1e-9..=1.0, SHARE),
             ("slow_above", slow_above, 1.0..=1e6, "1 to 1000000"),
+            ("violation_above", violation_above, 1.0..=1e6, "1 to 1000000"),
             ("longest_wait", wait, 0.001..=1e9, "0.001 to 1000000000 s"),
         ];
         for (setting, value, range, allowed) in checks {
@@ -126,6 +131,7 @@ impl TryFrom<ObjectiveSettings> for Objective {
             slow_above,
             in_every_class,
             violation_share,
+            violation_above,
             longest_wait: Duration::from_secs_f64(wait),
             ..Self::default()
         })
@@ -149,6 +155,9 @@ pub enum Clause {
 }
 
 impl Clause {
+    /// All of them, in the order of [`Objective::margins`].
+    pub const ALL: [Self; 5] = [Self::Slow, Self::Class, Self::Violations, Self::Wait, Self::Kills];
+
     /// A word for tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -237,8 +246,8 @@ impl Service {
 }
 
 impl Objective {
-    /// The clause that decides, given what `fixed` had to kill.
-    pub fn binding(&self, service: &Service, kills_of_fixed: f64) -> Binding {
+    /// What was measured over what is allowed, clause by clause, given what `fixed` had to kill.
+    pub fn margins(&self, service: &Service, kills_of_fixed: f64) -> [(Clause, f64); 5] {
         let over = |measured: f64, allowed: f64| match measured > 0.0 {
             true => measured / allowed.max(1e-12),
             false => 0.0,
@@ -246,15 +255,19 @@ impl Objective {
         let class = if self.in_every_class { service.worst_class() } else { 0.0 };
         // One kill too many breaks it, so a kill more has a margin above 1 however many `fixed` had.
         let kills = if self.counts_kills { service.kills } else { 0.0 };
-        let margins = [
+        [
             (Clause::Slow, over(service.slow_share(), self.slow_share)),
             (Clause::Class, over(class, self.slow_share)),
             (Clause::Violations, over(service.violation_share(), self.violation_share)),
             (Clause::Wait, service.longest_wait),
             (Clause::Kills, over(kills, kills_of_fixed)),
-        ];
+        ]
+    }
+
+    /// The clause that decides, given what `fixed` had to kill.
+    pub fn binding(&self, service: &Service, kills_of_fixed: f64) -> Binding {
         let mut binding = Binding { clause: Clause::Slow, margin: 0.0 };
-        for (clause, margin) in margins {
+        for (clause, margin) in self.margins(service, kills_of_fixed) {
             if margin > binding.margin {
                 binding = Binding { clause, margin };
             }

@@ -2,8 +2,11 @@
 //! then halves of that interval in ratios.
 //!
 //! From a guess of 1 with steps of 1.5: 1 holds, 1.5 does not, 1.22 does not, 1.11 holds, 1.16, .. until the two ends
-//! differ by less than 3 %, and one load well below, which intervals need. The load held is where the largest margin crosses 1 between them, both taken as straight
-//! lines in logarithms.
+//! differ by less than 3 %, and one load well below, which intervals need. The load held is where the largest margin
+//! crosses 1 between them, both taken as straight lines in logarithms.
+//!
+//! Where a similar search has ended already, its result is the guess and steps begin small; where only more than some
+//! load is of interest, that load is tried first and the search ends if it does not hold.
 
 use super::objective::{Binding, Objective, Service};
 
@@ -16,18 +19,23 @@ pub struct Search {
     pub highest: f64,
     /// Where to begin.
     pub guess: f64,
+    /// The ratio of two loads at the first step from the guess; later steps grow by the same ratio.
+    pub step: f64,
     /// The two ends differ by no more than this in the end, as a ratio.
     pub precision: f64,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        Self { lowest: 0.2, highest: 8.0, guess: 1.0, precision: 1.03 }
+        Self { lowest: 0.2, highest: 8.0, guess: 1.0, step: STEP, precision: 1.03 }
     }
 }
 
-/// The ratio of two loads on the way from the guess.
+/// The ratio of two loads at the first step from a guess that nothing is known about, and from one that is near.
 const STEP: f64 = 1.5;
+const NEAR_STEP: f64 = 1.1;
+/// How far below what is held one more load is tried.
+const WELL_BELOW: f64 = 1.3;
 
 /// One load that was tried.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,16 +47,49 @@ pub struct Tried<T> {
 }
 
 impl Search {
+    /// The same, begun where the load is expected.
+    #[must_use]
+    pub fn near(&self, guess: f64) -> Self {
+        Self { guess, step: NEAR_STEP, ..*self }
+    }
+
     /// Tries loads until the highest that `holds` is known; all that were tried, in order of load.
     pub fn tries<T, E>(
         &self,
         mut play: impl FnMut(f64) -> Result<T, E>,
         holds: impl Fn(&T) -> bool,
     ) -> Result<Vec<Tried<T>>, E> {
-        let mut tried: Vec<Tried<T>> = Vec::new();
-        let (mut low, mut high) = (None, None);
-        let mut next = Some(self.guess.clamp(self.lowest, self.highest));
-        while let Some(load) = next {
+        let guess = self.guess.clamp(self.lowest, self.highest);
+        let first = Tried { load: guess, result: play(guess)? };
+        self.tries_after(first, play, holds)
+    }
+
+    /// The same if the guess holds; nothing if it does not.
+    pub fn tries_above<T, E>(
+        &self,
+        mut play: impl FnMut(f64) -> Result<T, E>,
+        holds: impl Fn(&T) -> bool,
+    ) -> Result<Option<Vec<Tried<T>>>, E> {
+        let guess = self.guess.clamp(self.lowest, self.highest);
+        let first = Tried { load: guess, result: play(guess)? };
+        if !holds(&first.result) {
+            return Ok(None);
+        }
+        self.tries_after(first, play, holds).map(Some)
+    }
+
+    fn tries_after<T, E>(
+        &self,
+        first: Tried<T>,
+        mut play: impl FnMut(f64) -> Result<T, E>,
+        holds: impl Fn(&T) -> bool,
+    ) -> Result<Vec<Tried<T>>, E> {
+        let (mut low, mut high) = match holds(&first.result) {
+            true => (Some(first.load), None),
+            false => (None, Some(first.load)),
+        };
+        let mut tried = vec![first];
+        while let Some(load) = self.next(low, high, tried.len()) {
             let result = play(load)?;
             if holds(&result) {
                 low = Some(load);
@@ -56,24 +97,24 @@ impl Search {
                 high = Some(load);
             }
             tried.push(Tried { load, result });
-            next = self.next(low, high);
         }
         // One load well below what is held: a population of functions drawn again may hold less.
         let lowest = tried.iter().map(|tried| tried.load).fold(f64::INFINITY, f64::min);
-        if let Some(below) =
-            low.map(|low| (low / STEP).max(self.lowest)).filter(|&one| one < lowest)
-        {
+        let below = low.map(|low| (low / WELL_BELOW).max(self.lowest));
+        if let Some(below) = below.filter(|&below| below * self.precision < lowest) {
             tried.push(Tried { load: below, result: play(below)? });
         }
         tried.sort_by(|a, b| a.load.total_cmp(&b.load));
         Ok(tried)
     }
 
-    fn next(&self, low: Option<f64>, high: Option<f64>) -> Option<f64> {
+    /// The next load after so many, given the highest that holds and the lowest that does not.
+    fn next(&self, low: Option<f64>, high: Option<f64>, tried: usize) -> Option<f64> {
+        let step = self.step.powi(tried as i32).min(STEP);
         match (low, high) {
             (Some(low), Some(high)) => (high / low > self.precision).then(|| (low * high).sqrt()),
-            (Some(low), None) => (low < self.highest).then(|| (low * STEP).min(self.highest)),
-            (None, Some(high)) => (high > self.lowest).then(|| (high / STEP).max(self.lowest)),
+            (Some(low), None) => (low < self.highest).then(|| (low * step).min(self.highest)),
+            (None, Some(high)) => (high > self.lowest).then(|| (high / step).max(self.lowest)),
             (None, None) => None,
         }
     }
@@ -154,6 +195,20 @@ mod tests {
             }
             prop_assert!(count <= 14, "{count} runs");
             prop_assert!(tried.windows(2).all(|pair| pair[0].load < pair[1].load));
+        }
+
+        #[test]
+        fn a_search_that_begins_near_finds_the_same_in_fewer_runs(limit in 0.3f64..7.0) {
+            let mut count = 0;
+            let near = Search::default().near(limit * 1.05);
+            let tried = near
+                .tries(|load| { count += 1; Ok::<_, ()>(load <= limit) }, |holds| *holds)
+                .unwrap();
+            let best = tried.iter().rev().find(|tried| tried.result).expect("some load holds").load;
+            prop_assert!(best <= limit && best * near.precision >= limit);
+            prop_assert!(count <= 6, "{count} runs");
+            let above = near.tries_above(|load| Ok::<_, ()>(load <= limit), |holds| *holds);
+            prop_assert!(above.unwrap().is_none(), "the guess does not hold");
         }
     }
 }

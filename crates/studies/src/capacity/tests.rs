@@ -50,7 +50,19 @@ fn threads_cannot_be_seen_in_the_result() {
     };
     let (rows, summaries) = held(1);
     assert_eq!((&rows, &summaries), (&held(3).0, &held(3).1));
-    assert_eq!(rows.len(), 2 * 5, "four policies, one of them at two over-commits, two seeds");
+    let seeds = |policy: &str, over_commit: f64| {
+        let of = rows.iter().filter(|row| row.0 == policy && row.1 == over_commit);
+        of.map(|row| row.2).collect::<Vec<u64>>()
+    };
+    for (policy, over_commit, ..) in &rows {
+        assert_eq!(
+            seeds(policy, *over_commit),
+            [1, 2],
+            "{policy}: whoever is listed has all seeds"
+        );
+    }
+    let best = |policy: &str| rows.iter().filter(|row| row.0 == policy).count() / 2;
+    assert!(best("weights") <= 2 && best("fixed") == 1, "hopeless over-commits are not listed");
     let of = |policy: &str| summaries.iter().find(|one| one.policy == policy).expect(policy);
     assert!(of("fixed").load_held > 0.0, "{summaries:?}");
     assert!(of("packing bound").load_held > of("fixed").load_held, "{summaries:?}");

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use super::objective::{Binding, Clause, Objective, Service};
+use super::search::Tried;
 use super::summary::CapacitySummary;
-use super::{CapacityResult, CapacityRow};
+use super::{CapacityResult, CapacityRow, FixedService};
 
 const COLUMNS: usize = 9;
 const HEADS: [&str; COLUMNS] = [
@@ -107,6 +109,27 @@ pub fn to_csv(result: &CapacityResult) -> String {
     let mut text = "world,policy,over_commit,seed,load_held\n".to_owned();
     for CapacityRow { world, policy, over_commit, seed, load_held, .. } in &result.rows {
         let _ = writeln!(text, "{world},\"{policy}\",{over_commit},{seed},{load_held:.4}");
+    }
+    text
+}
+
+/// For spreadsheets: one line for each load that was tried, with what each clause measured over what it allows.
+pub fn curves_to_csv(objective: &Objective, result: &CapacityResult) -> String {
+    let clauses = Clause::ALL.map(Clause::name).join(",");
+    let mut text = format!("world,policy,over_commit,seed,load,{clauses},breaks\n");
+    for CapacityRow { world, policy, over_commit, seed, measured, .. } in &result.rows {
+        let known = |one: &&FixedService| one.world == *world && one.seed == *seed;
+        let fixed = result.fixed.iter().find(known);
+        let kills = fixed.map_or(0.0, |one| Service::of(&one.functions, None).kills());
+        for Tried { load, result } in measured {
+            let service = Service::of(result, None);
+            let _ = write!(text, "{world},\"{policy}\",{over_commit},{seed},{load:.4}");
+            for (_, margin) in objective.margins(&service, kills) {
+                let _ = write!(text, ",{margin:.4}");
+            }
+            let Binding { clause, margin } = objective.binding(&service, kills);
+            let _ = writeln!(text, ",{}", if margin > 1.0 { clause.name() } else { "" });
+        }
     }
     text
 }

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prices_are_told_as_they_are_typed() {
+    fn prices_are_printed_as_they_are_typed() {
         let printed = [3e-6, 1e-4, 0.001, 0.3, 600.0, 0.0].map(parameter);
         assert_eq!(printed, ["3e-6", "1e-4", "1e-3", "0.3", "600", "0"]);
     }

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn heuristics_that_win_are_told_first_and_one_seed_has_no_deviation() {
+    fn heuristics_that_win_come_first_and_one_seed_has_no_deviation() {
         let online = vec![
             row("simppo", 150.0, 2000.0),
             row("isolated", 160.0, 1000.0),

@@ -26,6 +26,9 @@ pub(super) struct LiveArguments {
     /// Arrival rates to play, e.g. 2,4,8 [default: all from 1 to 8]
     #[arg(long, value_name = "RATES", value_delimiter = ',')]
     rates: Vec<u32>,
+    /// Episodes at each rate
+    #[arg(long, value_name = "N", default_value_t = Settings::default().episodes)]
+    live_episodes: u32,
 }
 
 pub(super) fn run(
@@ -50,8 +53,12 @@ pub(super) fn run(
             own.id
         );
     }
-    let settings =
-        Settings { steps: arguments.steps, step_seconds: arguments.step_seconds, rate: None };
+    let settings = Settings {
+        steps: arguments.steps,
+        step_seconds: arguments.step_seconds,
+        rate: None,
+        episodes: arguments.live_episodes,
+    };
     let rates: Vec<u32> = match arguments.rates.is_empty() {
         true => RATES.collect(),
         false => arguments.rates.clone(),

@@ -67,6 +67,9 @@ struct KernelArguments {
     /// How often everything is repeated [default: 5, or 1 with --quick]
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
+    /// Add the repetitions to what --out has from earlier runs with the same settings
+    #[arg(long)]
+    append: bool,
     /// Only so many of the 268 calls [default: all, or 40 with --quick]
     #[arg(long, value_name = "N")]
     calls: Option<usize>,
@@ -99,6 +102,7 @@ impl KernelArguments {
             seed: self.seed,
             repetitions: self.repetitions.unwrap_or(usual.repetitions),
             policies,
+            appends: self.append,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, anyhow, bail};
-use windfall_core::Seed;
+use windfall_core::{Platform, Seed};
 use windfall_daemon::embedded::load::Called;
 use windfall_daemon::embedded::samples::SAMPLES;
 use windfall_daemon::embedded::{EmbeddedError, EmbeddedWorld, ManagedEmbedded};
@@ -130,8 +130,9 @@ pub(super) fn stage(
             }
         }
     }
-    if arguments.functions.is_some() {
-        bail!("--functions needs a platform that runs functions, and the simulator does not");
+    if arguments.functions.is_some() || arguments.bare {
+        let option = if arguments.bare { "--bare" } else { "--functions" };
+        bail!("{option} needs a platform that runs functions, and the simulator does not");
     }
     simulated(arguments, settings, preflight)
 }
@@ -152,7 +153,7 @@ fn real(
     let mut world = EmbeddedWorld {
         listen: arguments.functions_listen.unwrap_or_else(|| USUAL_FUNCTIONS.into()),
         database: arguments.state.join("platform.db"),
-        limit: machine_limit(1.0)?,
+        limit: machine_limit()?,
         isolation,
         sized_by,
     };
@@ -164,18 +165,20 @@ fn real(
         .ok("platform", &format!("{}, {}", platform.kind().word(), platform.kind().explained()));
     let called = match own {
         Some(own) => deploy_own(&platform, own, preflight)?,
+        None if arguments.bare => Vec::new(),
         None => deploy_samples(&platform)?,
     };
     platform.learn_functions()?;
-    if arguments.functions.is_none() {
+    if arguments.functions.is_none() && !arguments.bare {
         probe(&platform)?;
     }
-    preflight.ok("functions", &format!("{} on http://{}", called.len(), platform.address()));
+    let count = platform.functions().len();
+    preflight.ok("functions", &format!("{count} on http://{}", platform.address()));
     let example = called.iter().find(|one| one.name == "greet").or_else(|| called.first());
     let functions = FunctionsApi {
         address: platform.address(),
         key: platform.key().to_owned(),
-        example: example.map(|one| one.name.clone()).unwrap_or_default(),
+        example: example.map_or_else(|| "NAME".to_owned(), |one| one.name.clone()),
     };
     let clock = platform.clock();
     Ok(Stage { prepared, platform: Box::new(platform), clock, functions: Some(functions), called })

@@ -27,7 +27,6 @@ impl Reading {
             window,
             cpu_used_cores: used / seconds,
             throttled_share: (self.throttled_until(later).as_secs_f64() / seconds).min(1.0),
-            // Run delay is not read yet, so no call is taken to be set back and none gives way.
             memory_mib: mib(later.sensors.memory_rss.max(1)),
             delayed_share: self.delayed_share(later, reserved),
         }
@@ -89,6 +88,8 @@ pub(super) struct AgentCall {
     pub(super) grant: Allocation,
     pub(super) ceiling: CpuCeiling,
     pub(super) look_after: Option<Duration>,
+    /// Whether the control has asked for another look.
+    pub(super) is_supervised: bool,
     pub(super) change: Option<Change>,
     /// When the function's code began to run.
     pub(super) runs_since: Option<Timestamp>,
@@ -133,6 +134,7 @@ impl AgentCall {
             grant: Allocation::ZERO,
             ceiling: CpuCeiling::AtGrant,
             look_after: None,
+            is_supervised: false,
             change: None,
             runs_since: None,
             begun: None,
@@ -151,6 +153,7 @@ impl AgentCall {
         self.placed_at = now;
         (self.grant, self.ceiling) = (start.grant, start.cpu_ceiling);
         self.look_after = start.look_after;
+        self.is_supervised = start.look_after.is_some();
         (self.change, self.runs_since) = (None, None);
         (self.begun, self.looked, self.sampled) = (None, None, None);
         (self.cpu_peak, self.memory_peak) = (0.0, 0.0);

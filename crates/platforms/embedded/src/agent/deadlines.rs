@@ -8,8 +8,10 @@ use windfall_core::{CallId, Timestamp};
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// The control looks at a call.
-    Look { call: CallId, attempt: u32 },
+    /// The control looks at a call for the time after so many looks.
+    Look { call: CallId, attempt: u32, looks: u32 },
+    /// The control looks at all calls if some of them still wait for CPU.
+    NodeShort,
     /// A sample of the sensors of a call, for its outcome.
     Sample { call: CallId, attempt: u32 },
     /// A call that still waits is given up.

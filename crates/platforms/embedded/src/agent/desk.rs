@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use windfall_core::{
-    Allocation, CallClose, CallControl, CallId, CallPlan, CallSafeguardChain, CpuCeiling,
-    DecidedBy, Duration, GrantChange, NodeId, Room, Start, Timestamp,
+    AdmitBy, Allocation, CallClose, CallControl, CallId, CallPlan, CallSafeguardChain, CpuCeiling,
+    DecidedBy, Duration, GrantChange, NodeId, NodeOffer, Room, Start, Timestamp,
 };
 
+use super::AgentSettings;
 use super::call_state::AgentCall;
 use crate::clock::Clock;
 use crate::pool::Sizer;
@@ -19,6 +20,10 @@ pub(super) struct Desk {
     pub(super) calls: HashMap<CallId, AgentCall>,
     /// Whether the control has nothing to say about any call: each gets the user's size and nobody learns.
     pub(super) skips_control: bool,
+    /// How often all calls are looked at while some of them wait for CPU.
+    pub(super) looks_while_short: Option<Duration>,
+    admit_by: AdmitBy,
+    offer: NodeOffer,
     clock: Clock,
     /// A decision that takes longer is not used.
     budget: Duration,
@@ -29,10 +34,18 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(control: Box<dyn CallControl>, clock: Clock, budget: Duration) -> Self {
+    pub(super) fn new(
+        control: Box<dyn CallControl>,
+        clock: Clock,
+        settings: &AgentSettings,
+    ) -> Self {
         let hints = control.hints();
+        let AgentSettings { cores, over_commit, decision_budget: budget, .. } = *settings;
         Self {
             skips_control: hints.leaves_calls_alone && !hints.needs_outcomes,
+            looks_while_short: hints.looks_while_short,
+            admit_by: hints.admit_by,
+            offer: NodeOffer { node: NODE, cores, over_commit },
             control,
             calls: HashMap::new(),
             clock,
@@ -129,6 +142,17 @@ impl Sizer for Desk {
         };
         call.begin(now, start);
         start.grant
+    }
+
+    fn admits(&mut self, id: CallId) -> bool {
+        let call = &self.calls[&id];
+        match (self.admit_by, &call.plan) {
+            (AdmitBy::Control, Some(plan)) => {
+                self.control.admit(&call.view, plan, &self.offer).is_some()
+            }
+            // Nobody here knows the future, so what is granted decides.
+            (AdmitBy::Grants | AdmitBy::FuturePeak, _) | (AdmitBy::Control, None) => true,
+        }
     }
 }
 

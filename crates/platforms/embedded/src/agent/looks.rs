@@ -13,11 +13,55 @@ const NOTICEABLE_DELAY: f64 = 0.02;
 const SHORT_FOR: Duration = Duration::from_millis(100);
 
 impl Node {
-    /// The control looks at a running call.
-    pub(super) fn look(&mut self, now: Timestamp, id: CallId, attempt: u32) {
-        if !self.is_running(id, attempt) {
+    /// Has the control look at a call at `at`, unless it has looked for another reason by then.
+    pub(super) fn look_later(&mut self, at: Timestamp, id: CallId) {
+        if let Some(call) = self.desk.calls.get(&id) {
+            let (attempt, looks) = (call.attempt, call.record.looks);
+            self.deadlines.push(at, Due::Look { call: id, attempt, looks });
+        }
+    }
+
+    /// How often a call was looked at.
+    pub(super) fn looks_at(&self, id: CallId) -> Option<u32> {
+        self.desk.calls.get(&id).map(|call| call.record.looks)
+    }
+
+    /// The node has been short of CPU for a moment: the control looks at every running call that it supervises.
+    pub(super) fn look_at_all(&mut self, now: Timestamp) {
+        self.expects_looks = false;
+        if !self.is_short(now) {
             return;
         }
+        let is_supervised = |call: &&AgentCall| call.runs_since.is_some() && call.is_supervised;
+        let mut all: Vec<CallId> =
+            self.desk.calls.values().filter(is_supervised).map(|call| call.view.id).collect();
+        // In order of arrival, whatever the order of the table.
+        all.sort_unstable();
+        for id in all {
+            self.look(now, id);
+        }
+        self.settle();
+        self.expect_looks(now);
+    }
+
+    /// Whether a call waited for CPU a moment ago.
+    fn is_short(&self, now: Timestamp) -> bool {
+        self.short_at.is_some_and(|at| now.since(at) <= SHORT_FOR)
+    }
+
+    /// Where the control asks for it, all calls are looked at soon while the node is short of CPU.
+    fn expect_looks(&mut self, now: Timestamp) {
+        if let Some(every) = self.desk.looks_while_short
+            && self.is_short(now)
+            && !self.expects_looks
+        {
+            self.expects_looks = true;
+            self.deadlines.push(now + every, Due::NodeShort);
+        }
+    }
+
+    /// The control looks at a running call; what it asks for is carried out when the node settles.
+    pub(super) fn look(&mut self, now: Timestamp, id: CallId) {
         let reading = self.read(id, false);
         let (book, waiting) = (self.pool.book(), self.pool.waiting());
         let (owed, free) = (book.owed_to(id), book.free());
@@ -34,7 +78,10 @@ impl Node {
         call.record.looks += 1;
         if sensed.delayed_share > NOTICEABLE_DELAY {
             self.short_at = Some(now);
+            self.expect_looks(now);
         }
+        let node_is_short = self.is_short(now);
+        let Some(call) = self.desk.calls.get_mut(&id) else { return };
         let running = RunningCall {
             id,
             function: call.view.function,
@@ -51,7 +98,7 @@ impl Node {
             actuation_delay: Self::actuation_delay(),
             capabilities: call.view.capabilities,
             sensed,
-            node_is_short: self.short_at.is_some_and(|at| now.since(at) <= SHORT_FOR),
+            node_is_short,
         };
         let mut changes = Vec::new();
         let look = self.desk.control.look(&running, &mut changes);
@@ -60,19 +107,18 @@ impl Node {
         call.record.amendments.extend(look.amendments);
         let is_other_ceiling = call.ceiling != look.cpu_ceiling;
         call.ceiling = look.cpu_ceiling;
+        call.is_supervised = look.look_after.is_some();
         if let Some(after) = look.look_after {
-            let after = after.max(Duration::from_millis(1));
-            self.deadlines.push(now + after, Due::Look { call: id, attempt });
+            self.look_later(now + after.max(Duration::from_millis(1)), id);
         }
         self.pool.hold_back(id, look.held_back);
         self.ask(id, look.grant);
         if is_other_ceiling {
             self.apply_limits(id);
         }
-        self.settle();
     }
 
-    fn is_running(&self, id: CallId, attempt: u32) -> bool {
+    pub(super) fn is_running(&self, id: CallId, attempt: u32) -> bool {
         let call = self.desk.calls.get(&id);
         call.is_some_and(|call| {
             call.attempt == attempt && call.runs_since.is_some() && call.instance.is_some()

@@ -52,6 +52,8 @@ pub(super) struct Node {
     pub(super) sinks: Vec<Box<dyn TelemetrySink>>,
     /// When a look last found a call that waited for CPU.
     pub(super) short_at: Option<Timestamp>,
+    /// Whether all calls are about to be looked at because of that.
+    pub(super) expects_looks: bool,
     pub(super) sensor_reads: u64,
     pub(super) kept_memory: u64,
     is_stopping: bool,
@@ -81,6 +83,7 @@ impl Node {
             ticks: TickSide::default(),
             sinks,
             short_at: None,
+            expects_looks: false,
             sensor_reads: 0,
             kept_memory: 0,
             is_stopping: false,
@@ -120,7 +123,13 @@ impl Node {
         let now = self.clock.now();
         while let Some(due) = self.deadlines.pop(now) {
             match due {
-                Due::Look { call, attempt } => self.look(now, call, attempt),
+                Due::Look { call, attempt, looks } => {
+                    if self.is_running(call, attempt) && self.looks_at(call) == Some(looks) {
+                        self.look(now, call);
+                        self.settle();
+                    }
+                }
+                Due::NodeShort => self.look_at_all(now),
                 Due::Sample { call, attempt } => self.sample(now, call, attempt),
                 Due::GiveUp { call } => self.give_up(now, call),
             }
@@ -322,7 +331,7 @@ impl Node {
             (call.begun, call.looked, call.sampled) = (reading, reading, reading);
         }
         if let Some(after) = look_after {
-            self.deadlines.push(now + after, Due::Look { call: id, attempt });
+            self.look_later(now + after, id);
         }
         if is_measured {
             self.deadlines

@@ -96,7 +96,7 @@ fn a_call_killed_for_memory_below_the_users_size_succeeds_at_it() {
 }
 
 #[test]
-fn crashes_time_outs_and_failures_are_told_apart() {
+fn crashes_time_outs_and_failures_are_distinguished() {
     let rig = rig(None);
     rig.deploy("f", HALF, LONG);
     // Long enough for its start, short of what it sleeps.

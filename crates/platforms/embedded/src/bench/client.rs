@@ -10,6 +10,9 @@ use crate::http_client::{ClientError, Connection};
 
 /// Function of the warm parts.
 const FUNCTION: &str = "bench-hello";
+/// The function of as many calls as possible: one instance takes all connections, as it does without the platform. With a
+/// call per instance two cores have room for two calls of a core, and the rest of the connections would measure their queue.
+const SHARED: &str = "bench-shared";
 /// Calls of one side before the other has its turn.
 const BLOCK: u32 = 100;
 /// The longest answer.
@@ -59,10 +62,11 @@ impl Caller {
         Ok(Self { connection, headers: format!("Authorization: {}\r\n", part.key), side })
     }
 
-    async fn deploy(&mut self, name: &str) -> Result<bool, ClientError> {
+    /// Deploys a function whose instances take so many calls at the same time.
+    async fn deploy(&mut self, name: &str, concurrency: u32) -> Result<bool, ClientError> {
         let action = json!({
             "exec": {"kind": "builtin:hello", "code": "hello"},
-            "limits": {"memory": 64},
+            "limits": {"memory": 64, "concurrency": concurrency},
             "annotations": [{"key": "cpu", "value": 1.0}],
         });
         let path = format!("/api/v1/namespaces/_/actions/{name}?overwrite=true");
@@ -102,10 +106,12 @@ fn millis(took: Duration) -> f64 {
 async fn warm_up(part: &Part) -> Result<Measured, ClientError> {
     let mut caller = Caller::open(part, Side::Api).await?;
     let mut measured = Measured::default();
-    measured.errors += u64::from(!caller.deploy(FUNCTION).await?);
-    for _ in 0..200 {
-        let (is_fine, _) = caller.call(&path_of(FUNCTION)).await?;
-        measured.errors += u64::from(!is_fine);
+    for (name, concurrency) in [(FUNCTION, 1), (SHARED, part.connections)] {
+        measured.errors += u64::from(!caller.deploy(name, concurrency).await?);
+        for _ in 0..200 {
+            let (is_fine, _) = caller.call(&path_of(name)).await?;
+            measured.errors += u64::from(!is_fine);
+        }
     }
     Ok(measured)
 }
@@ -115,7 +121,7 @@ async fn cold(part: &Part) -> Result<Measured, ClientError> {
     let mut measured = Measured::default();
     for number in 0..part.count {
         let name = format!("bench-cold-{number}");
-        measured.errors += u64::from(!caller.deploy(&name).await?);
+        measured.errors += u64::from(!caller.deploy(&name, 1).await?);
         // Time for the platform to get ready for the next start, as between real ones.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let (is_fine, took) = caller.call(&path_of(&name)).await?;
@@ -176,7 +182,7 @@ async fn flood(part: &Part, side: Side) -> Measured {
 async fn keep_calling(part: &Part, side: Side, until: Instant) -> Result<Measured, ClientError> {
     let mut caller = Caller::open(part, side).await?;
     let mut measured = Measured::default();
-    let path = path_of(FUNCTION);
+    let path = path_of(SHARED);
     while Instant::now() < until {
         let (is_fine, took) = caller.call(&path).await?;
         measured.errors += u64::from(!is_fine);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use windfall_core::queue_order::Patience;
 use windfall_core::{Allocation, CallId, Duration, Timestamp};
 
 use super::{FunctionSettings, InstanceId};
@@ -51,6 +52,9 @@ pub(crate) struct Function {
     /// What the last start held; what an instance ahead of any call begins with.
     pub(super) begun_with: Option<Allocation>,
     pub(super) window: Window,
+    /// Run times of all calls that ended, and how many did.
+    run_total: Duration,
+    run_count: u64,
     presence_since: Timestamp,
 }
 
@@ -74,6 +78,8 @@ impl Function {
             seated: 0,
             begun_with: None,
             window: Window::default(),
+            run_total: Duration::ZERO,
+            run_count: 0,
             presence_since: Timestamp::ZERO,
         }
     }
@@ -86,6 +92,19 @@ impl Function {
     /// Whether one more instance is within the function's own limit.
     pub(super) fn may_start_another(&self) -> bool {
         self.settings.most_instances.is_none_or(|most| self.present() < most)
+    }
+
+    /// A call ended after so long; what the first waiting one needs may have been learned anew.
+    pub(super) fn note_run(&mut self, run: Duration) {
+        self.run_total += run;
+        self.run_count += 1;
+        self.head_least = None;
+    }
+
+    /// How long its calls run, and may wait because of that.
+    pub(super) fn patience(&self) -> Patience {
+        let mean = self.run_total.as_nanos().checked_div(self.run_count);
+        Patience::new(mean.map(Duration::from_nanos))
     }
 
     /// Takes an instance out of every list of those that can take a call.

@@ -31,7 +31,13 @@ impl Pool {
         }
         let order = self.next_order;
         self.next_order += 1;
-        let pooled = PooledCall { function, order, instance: None, is_second_attempt: false };
+        let pooled = PooledCall {
+            function,
+            order,
+            arrived_at: now,
+            instance: None,
+            is_second_attempt: false,
+        };
         self.calls.insert(call, pooled);
         self.enqueue(call);
     }

@@ -1,6 +1,6 @@
 //! Where a waiting call goes.
 
-use windfall_core::{Allocation, CallId, FunctionId, Timestamp};
+use windfall_core::{Allocation, CallId, FunctionId, QueueOrder, Timestamp};
 
 use super::{
     Action, Instance, InstanceId, Pool, ReplyReason, ScaleOut, SizedBy, Sizer, Stage, StartKind,
@@ -22,8 +22,23 @@ enum Place {
 }
 
 impl Pool {
-    /// Places every waiting call that finds room, in order of arrival.
+    /// Places every waiting call that finds room, in the order of the settings.
     pub fn place_waiting(
+        &mut self,
+        now: Timestamp,
+        sizer: &mut dyn Sizer,
+        actions: &mut Vec<Action>,
+    ) {
+        match self.settings.order {
+            QueueOrder::FirstCome => self.place_first_come(now, sizer, actions),
+            QueueOrder::ShortestFirst { starved_after } => {
+                self.place_shortest_first(now, starved_after, sizer, actions);
+            }
+        }
+        self.start_ahead(now, actions);
+    }
+
+    fn place_first_come(
         &mut self,
         now: Timestamp,
         sizer: &mut dyn Sizer,
@@ -33,13 +48,25 @@ impl Pool {
         while let Some((&order, &function)) = self.heads.range(from..).next() {
             from = order + 1;
             let Some(&call) = self.state(function).queue.front() else { continue };
-            if self.sizes_calls(function) {
-                self.place_sized(now, call, function, sizer, actions);
-            } else {
-                self.place_sharing(now, call, function, actions);
-            }
+            self.place(now, call, function, sizer, actions);
         }
-        self.start_ahead(now, actions);
+    }
+
+    /// Gives a waiting call its place if there is one. Returns whether it has left its queue.
+    pub(super) fn place(
+        &mut self,
+        now: Timestamp,
+        call: CallId,
+        function: FunctionId,
+        sizer: &mut dyn Sizer,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        if self.sizes_calls(function) {
+            self.place_sized(now, call, function, sizer, actions);
+        } else {
+            self.place_sharing(now, call, function, actions);
+        }
+        self.calls.get(&call).is_none_or(|pooled| pooled.instance.is_some())
     }
 
     /// A call that brings its own size and has an instance to itself.
@@ -51,11 +78,14 @@ impl Pool {
         sizer: &mut dyn Sizer,
         actions: &mut Vec<Action>,
     ) {
-        let least = match self.state(function).head_least {
+        let is_head = self.state(function).queue.front() == Some(&call);
+        let least = match self.state(function).head_least.filter(|_| is_head) {
             Some(least) => least,
             None => {
                 let least = sizer.least(call);
-                self.functions[function.index()].head_least = Some(least);
+                if is_head {
+                    self.functions[function.index()].head_least = Some(least);
+                }
                 least
             }
         };
@@ -64,7 +94,7 @@ impl Pool {
             self.leave_queue(call);
             return self.reply(call, ReplyReason::TooLarge { needs: least, limit }, actions);
         }
-        if !self.book.has_room(least) {
+        if !self.book.has_room(least) || !sizer.admits(call) {
             return;
         }
         let Some(place) = self.find_place(function) else { return };

@@ -1,6 +1,6 @@
 //! How a pool and its functions are set up.
 
-use windfall_core::{Allocation, Duration, Mebibytes};
+use windfall_core::{Allocation, Duration, Mebibytes, QueueOrder};
 
 /// Whose size the kernel's limits are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct PoolSettings {
     pub sized_by: SizedBy,
     /// Who starts instances.
     pub scale_out: ScaleOut,
+    /// Which of the waiting calls starts first.
+    pub order: QueueOrder,
     /// How long an instance is idle until its processes are paused; never if absent.
     pub pause_after: Option<Duration>,
     /// Instances at most, all functions and spares together.
@@ -57,6 +59,7 @@ impl PoolSettings {
             limit,
             sized_by: SizedBy::Call,
             scale_out: ScaleOut::OnDemand,
+            order: QueueOrder::FirstCome,
             pause_after: Some(Duration::from_secs(10)),
             most_instances: 1000,
             prewarm: Vec::new(),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use windfall_core::{
-    Allocation, CallId, Duration, FunctionId, Instances, Mebibytes, MilliCpu, Setting, Timestamp,
+    Allocation, CallId, Duration, FunctionId, Instances, Mebibytes, MilliCpu, QueueOrder, Setting,
+    Timestamp,
 };
 
 use super::*;
@@ -418,4 +419,95 @@ fn raises_are_owed_paid_first_and_keep_new_calls_out() {
     story.finish(1, one, CallFinish::Answered);
     assert!(story.pool.pay(&mut actions).is_some());
     assert_eq!(story.pool.seat_of(CallId(2)), Some((two, Allocation::new(900, 256))));
+}
+
+/// A node that serves one call at a time, shortest first.
+fn one_at_a_time(starved_after: Duration) -> Story {
+    let order = QueueOrder::ShortestFirst { starved_after };
+    Story::new(PoolSettings { order, ..PoolSettings::new(Allocation::new(500, 1024)) })
+}
+
+/// Runs `call` of `function` to its end, so that the pool knows how long its calls take.
+fn run_once(story: &mut Story, call: u64, function: FunctionId, millis: u64) -> InstanceId {
+    let actions = story.arrive(call, function);
+    let [instance] = launched(&actions)[..] else { panic!("{actions:?}") };
+    story.bring_up(instance);
+    story.after(millis);
+    let run = Duration::from_millis(millis);
+    story.pool.count_completion(function, Duration::ZERO, run);
+    story.finish(call, instance, CallFinish::Answered);
+    instance
+}
+
+#[test]
+fn shortest_first_serves_the_short_and_then_those_that_are_late() {
+    let mut story = one_at_a_time(Duration::from_secs(30));
+    let (short, long) = (story.function("short"), story.function("long"));
+    run_once(&mut story, 1, short, 50);
+    run_once(&mut story, 2, long, 1500);
+    // One runs, and four wait: the short ones came last.
+    let served = story.arrive(3, long);
+    let [(3, mut instance, StartKind::Warm)] = dispatched(&served)[..] else {
+        panic!("{served:?}")
+    };
+    for (call, function) in [(4, long), (5, long), (6, short)] {
+        assert!(story.arrive(call, function).is_empty());
+    }
+    let mut order = Vec::new();
+    for call in [3, 6, 4] {
+        story.after(90);
+        let next = story.finish(call, instance, CallFinish::Answered);
+        let [(call, taken, _)] = dispatched(&next)[..] else { panic!("{next:?}") };
+        instance = taken;
+        order.push(call);
+    }
+    assert_eq!(order, [6, 4, 5]);
+    // A short call that has waited for 2 s is late and stands behind a long one that is not.
+    story.arrive(7, short);
+    story.after(2000);
+    story.arrive(8, long);
+    let next = story.finish(5, instance, CallFinish::Answered);
+    assert_eq!(dispatched(&next)[0].0, 8);
+}
+
+#[test]
+fn who_has_waited_too_long_is_next_and_nobody_overtakes_it() {
+    let mut story = one_at_a_time(Duration::from_secs(3));
+    let (short, long) = (story.function("short"), story.function("long"));
+    run_once(&mut story, 1, short, 50);
+    run_once(&mut story, 2, long, 100);
+    story.arrive(3, short);
+    story.arrive(4, long);
+    story.after(3100);
+    story.arrive(5, short);
+    let instance = story.pool.seat_of(CallId(3)).expect("it runs").0;
+    let next = story.finish(3, instance, CallFinish::Answered);
+    assert_eq!(dispatched(&next)[0].0, 4, "call 5 is shorter and on time, call 4 is starved");
+}
+
+#[test]
+fn a_call_that_is_not_admitted_waits_beside_free_room() {
+    struct Closed(Table, bool);
+    impl Sizer for Closed {
+        fn least(&mut self, call: CallId) -> Allocation {
+            self.0.least(call)
+        }
+        fn start(&mut self, call: CallId, room: Allocation) -> Allocation {
+            self.0.start(call, room)
+        }
+        fn admits(&mut self, _call: CallId) -> bool {
+            self.1
+        }
+    }
+    let mut pool = Pool::new(PoolSettings::new(NODE));
+    let size = Allocation::new(500, 256);
+    let function = pool.deploy(FunctionSettings::new("one", "builtin", size));
+    let mut sizer = Closed(Table { default: size, ..Table::default() }, false);
+    let mut actions = Vec::new();
+    pool.on(Timestamp::ZERO, Event::Arrived { call: CallId(1), function }, &mut actions);
+    pool.place_waiting(Timestamp::ZERO, &mut sizer, &mut actions);
+    assert!(actions.is_empty() && pool.waiting() == 1 && pool.book().room() == NODE);
+    sizer.1 = true;
+    pool.place_waiting(Timestamp::ZERO, &mut sizer, &mut actions);
+    assert_eq!(launched(&actions).len(), 1);
 }

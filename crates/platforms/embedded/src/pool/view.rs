@@ -14,6 +14,7 @@ impl Pool {
         state.window.completions += 1;
         state.window.wait += wait;
         state.window.run += run;
+        state.note_run(run);
     }
 
     /// Every function over a window that ends now; counting starts again. What sensors say, and how long starts take,

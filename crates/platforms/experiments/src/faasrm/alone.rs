@@ -17,7 +17,7 @@ use crate::stand::Stand;
 
 /// With which CPU calls run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Size {
+pub(crate) enum Size {
     /// What their users reserve; every call.
     Users,
     /// Half a core; some of the calls.
@@ -38,15 +38,28 @@ pub(crate) struct Alone {
     /// Everything at all sizes.
     pub(crate) records: Vec<CallRecord>,
     pub(crate) profiles: Vec<FunctionProfile>,
+    /// At other sizes than the user's every so many-th call is measured.
+    every: usize,
 }
 
 impl Alone {
     pub(super) fn new(calls: usize) -> Self {
-        Self { at_users: vec![Vec::new(); calls], records: Vec::new(), profiles: Vec::new() }
+        let (records, profiles) = (Vec::new(), Vec::new());
+        Self { at_users: vec![Vec::new(); calls], records, profiles, every: EVERY }
+    }
+
+    /// What earlier runs have measured.
+    pub(super) fn resumed(at_users: Vec<Vec<f64>>, records: Vec<CallRecord>) -> Self {
+        Self { at_users, records, ..Self::new(0) }
+    }
+
+    /// Every call at every size.
+    pub(crate) fn of_every_call(calls: usize) -> Self {
+        Self { every: 1, ..Self::new(calls) }
     }
 
     /// One pass over the calls, one after another.
-    pub(super) fn play(
+    pub(crate) fn play(
         &mut self,
         host: &Arc<Host>,
         plan: &Plan,
@@ -70,7 +83,7 @@ impl Alone {
         stand.heard.take();
         let (mut failed, mut first, mut made) = (0, String::new(), 0);
         for (number, planned) in plan.calls.iter().enumerate() {
-            if size != Size::Users && number % EVERY != 0 {
+            if size != Size::Users && number % self.every != 0 {
                 continue;
             }
             made += 1;

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 use windfall_control::ControlLoop;
-use windfall_core::{CallControl, CallRecord, Seed, Timestamp};
+use windfall_core::{CallRecord, Timestamp};
 use windfall_embedded::{AgentSettings, EmbeddedPlatform};
 use windfall_openwhisk::Ran;
-use windfall_registry::{PolicySettings, assemble};
 use windfall_sandbox::Host;
 use windfall_studies::reproduce::faasrm_kernel::Conditions;
 
-use super::Plan;
 use super::alone::sleep_until;
+use super::{Plan, incumbent};
 use crate::error::ExperimentError;
 use crate::machine::{Between, Moment, load_average};
+use crate::policy::control_of;
 use crate::stand::Stand;
 
 /// How often tick policies are asked.
@@ -27,6 +28,7 @@ const HEAD_START: Duration = Duration::from_millis(200);
 const MOST_FAILED: f64 = 0.1;
 
 /// One run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Played {
     pub(crate) policy: String,
     pub(crate) repetition: u32,
@@ -35,29 +37,13 @@ pub(crate) struct Played {
     pub(crate) conditions: Conditions,
 }
 
-/// What decides about calls, and at ticks.
-pub(super) type Control = (Box<dyn CallControl>, Option<ControlLoop>);
-
-/// A fresh policy by its name.
-pub(super) fn control_of(policy: &str, seed: u64) -> Result<Control, ExperimentError> {
-    let mut assembled = assemble(policy, &PolicySettings::new(), Seed::new(seed).stream("policy"))?;
-    if assembled.foresight {
-        return Err(ExperimentError::Foresight(policy.to_owned()));
-    }
-    let safeguards = std::mem::take(&mut assembled.tick_safeguards);
-    let is_of_use = !assembled.ticks_resize_only;
-    let ticks = assembled.tick.take().filter(|_| is_of_use);
-    let ticks = ticks.map(|tick| ControlLoop::new(tick, safeguards));
-    Ok((Box::new(assembled.call_loop()), ticks))
-}
-
 pub(super) fn play(
     host: &Arc<Host>,
     plan: &Plan,
     policy: &str,
     repetition: u32,
 ) -> Result<Played, ExperimentError> {
-    let (control, ticks) = control_of(policy, repetition.into())?;
+    let (control, ticks) = control_of(&incumbent(policy), repetition.into())?;
     let mut stand = Stand::new(host, AgentSettings::new(plan.node), control)?;
     for builtin in &plan.functions {
         stand.deploy(builtin, 1);
@@ -158,19 +144,19 @@ fn conditions(between: &Between, calls: &[Option<CallRecord>], failed: u32) -> C
 }
 
 /// The tick side of a policy in wall time.
-struct Ticks {
+pub(crate) struct Ticks {
     control: ControlLoop,
     platform: EmbeddedPlatform,
-    next: Instant,
+    pub(crate) next: Instant,
 }
 
 impl Ticks {
-    fn new(control: ControlLoop, stand: &Stand) -> Self {
+    pub(crate) fn new(control: ControlLoop, stand: &Stand) -> Self {
         let platform = EmbeddedPlatform::new(Arc::clone(&stand.agent));
         Self { control, platform, next: Instant::now() + TICK }
     }
 
-    fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         let now = self.platform.agent().clock().now();
         self.control.tick(now, &mut self.platform);
         self.next += TICK;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use windfall_core::Seed;
+use windfall_core::statistics::mean;
 use windfall_papers::ece471::table::{CORES, SERVICE_RATE, SLO_SECONDS};
 use windfall_papers::ece471::{Ece471, MOST_CONTAINERS, RATES};
 use windfall_rl::training::Random;
 use windfall_rl::{Decide, Environment};
 use windfall_studies::reproduce::{Stage, Watcher};
+use windfall_telemetry::statistics::Estimate;
 
 use super::{LiveScaling, Settings};
 use crate::error::ExperimentError;
@@ -16,22 +18,29 @@ use crate::host::host;
 
 /// Utilisation that the HPA aims at.
 const HPA_TARGET: f64 = 0.7;
-/// Seeds of the episodes: the same for every policy, here and in simulation.
-const EPISODES: u64 = 1;
-
-/// One policy, over one episode for each rate.
+/// Whom the others are compared with.
+const FIXED: &str = "fixed";
+/// One policy, over some episodes at each rate.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Judged {
     /// Its name.
     pub policy: String,
     /// Mean return on the kernel.
     pub mean: f64,
+    /// 95 % interval of it (Student's) over the episodes, each the mean over the rates; nothing with one episode.
+    pub half_width: Option<f64>,
     /// Mean return in simulation, with the same rates and co-tenants.
     pub simulated_mean: f64,
-    /// Return at each rate, from 1 on.
+    /// Mean return less that of `fixed` in the same episode at the same rate.
+    pub over_fixed: f64,
+    /// 95 % interval of it over the episodes.
+    pub over_fixed_half_width: Option<f64>,
+    /// Mean return at each rate.
     pub returns: Vec<f64>,
     /// The same in simulation.
     pub simulated_returns: Vec<f64>,
+    /// Mean return of each episode over the rates.
+    pub episodes: Vec<f64>,
     /// Mean utilisation of a step.
     pub utilisation: f64,
     /// Mean SLO preservation of a step.
@@ -51,6 +60,8 @@ pub struct Judgement {
     pub step_seconds: f64,
     /// Rates, requests per second of the exercise.
     pub rates: Vec<u32>,
+    /// Episodes at each rate.
+    pub episodes: u32,
     /// One row per policy.
     pub policies: Vec<Judged>,
 }
@@ -73,35 +84,37 @@ pub fn judge(
     }
     let host = host("live scaling")?;
     let makers = makers(trained);
-    watcher.begin(Stage::Runs((makers.len() * rates.len()) as u64));
-    let mut policies: Vec<Judged> = (makers.iter())
-        .map(|(name, _)| Judged { policy: (*name).to_owned(), ..Judged::default() })
-        .collect();
-    for (turn, rate) in rates.iter().enumerate() {
-        let settings = Settings { rate: Some(*rate), ..settings };
+    let episodes = settings.episodes;
+    let turns = makers.len() * rates.len();
+    watcher.begin(Stage::Runs(turns as u64 * u64::from(episodes)));
+    let mut played: Vec<Vec<PlayedEpisode>> = vec![Vec::new(); makers.len()];
+    let all = (1..=episodes).flat_map(|episode| rates.iter().map(move |rate| (episode, *rate)));
+    for (turn, (episode, rate)) in all.enumerate() {
+        let settings = Settings { rate: Some(rate), ..settings };
         let mut order: Vec<usize> = (0..makers.len()).collect();
         if turn % 2 == 1 {
             order.reverse();
         }
         for place in order {
             let (name, make) = &makers[place];
-            watcher.describe(&format!("{name} at {rate} requests/s"));
+            watcher.describe(&format!("{episode}: {name} at {rate} requests/s"));
             let mut live = LiveScaling::new(Arc::clone(&host), settings);
-            policies[place].add(&mut live, make, (*rate, rates.len()))?;
+            let when = When { episode, rate };
+            played[place].push(PlayedEpisode::play(&mut live, (name, make), when)?);
             watcher.advance(1);
         }
     }
     watcher.end();
-    for judged in &mut policies {
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-        (judged.mean, judged.simulated_mean) =
-            (mean(&judged.returns), mean(&judged.simulated_returns));
-    }
+    let fixed = makers.iter().position(|(name, _)| *name == FIXED).map(|place| &played[place]);
+    let policies = (makers.iter().zip(&played))
+        .map(|((name, _), own)| Judged::of(name, own, fixed.unwrap_or(own), rates, episodes))
+        .collect();
     Ok(Judgement {
         environment: super::ID.to_owned(),
         steps: settings.steps,
         step_seconds: settings.step_seconds,
         rates: rates.to_vec(),
+        episodes,
         policies,
     })
 }
@@ -114,36 +127,89 @@ fn makers(trained: Option<&dyn Fn() -> Box<dyn Decide>>) -> Vec<(&'static str, M
     }
     makers.push(("hpa", Box::new(|| Box::new(Rule(hpa)))));
     makers.push(("queueing", Box::new(|| Box::new(Rule(queueing)))));
-    makers.push(("fixed", Box::new(|| Box::new(Rule(|_| 0)))));
-    makers.push(("random", Box::new(|| Box::new(Random::new(Seed::new(EPISODES))))));
+    makers.push((FIXED, Box::new(|| Box::new(Rule(|_| 0)))));
+    makers.push(("random", Box::new(|| Box::new(Random::new(Seed::new(1))))));
     makers
 }
 
-impl Judged {
-    /// Plays an episode at `rate`, one of `rates`, on the kernel and in simulation.
-    fn add(
-        &mut self,
+/// Which episode, at which rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct When {
+    episode: u32,
+    rate: u32,
+}
+
+/// One episode on the kernel and in simulation.
+#[derive(Clone, Copy, Debug)]
+struct PlayedEpisode {
+    when: When,
+    total: f64,
+    simulated: f64,
+    /// Means over the steps of utilisation, SLO preservation and containers.
+    means: (f64, f64, f64),
+}
+
+impl PlayedEpisode {
+    /// Requests and co-tenants come from the episode and the rate: the same for every policy, here and in simulation.
+    fn play(
         live: &mut LiveScaling,
-        make: &Maker<'_>,
-        (rate, rates): (u32, usize),
-    ) -> Result<(), ExperimentError> {
-        let seed = Seed::new(EPISODES).member(u64::from(rate));
+        (name, make): (&str, &Maker<'_>),
+        when: When,
+    ) -> Result<Self, ExperimentError> {
+        let seed = Seed::new(when.episode.into()).member(when.rate.into());
         let played = play(live, make().as_mut(), seed, &|env| {
             (env.row().util, env.row().slo, f64::from(env.course.containers()))
         });
         if let Some(problem) = live.problem() {
             let first = problem.to_owned();
-            let during = format!("{} at {rate} requests/s", self.policy);
+            let during = format!("{name} at {} requests/s", when.rate);
             return Err(ExperimentError::Calls { during, failed: 1, calls: 1, first });
         }
         let mut simulation = Ece471::new(live.settings.course());
         let simulated = play(&mut simulation, make().as_mut(), seed, &|_| (0.0, 0.0, 0.0));
-        self.returns.push(played.total);
-        self.simulated_returns.push(simulated.total);
-        self.utilisation += played.means.0 / rates as f64;
-        self.slo_preservation += played.means.1 / rates as f64;
-        self.containers += played.means.2 / rates as f64;
-        Ok(())
+        Ok(Self { when, total: played.total, simulated: simulated.total, means: played.means })
+    }
+}
+
+impl Judged {
+    fn of(
+        name: &str,
+        own: &[PlayedEpisode],
+        fixed: &[PlayedEpisode],
+        rates: &[u32],
+        episodes: u32,
+    ) -> Self {
+        let over = |of: &dyn Fn(&PlayedEpisode) -> f64, is_it: &dyn Fn(&When) -> bool| {
+            mean(own.iter().filter(|one| is_it(&one.when)).map(of)).unwrap_or(0.0)
+        };
+        let by_rate = |of: &dyn Fn(&PlayedEpisode) -> f64| -> Vec<f64> {
+            rates.iter().map(|rate| over(of, &|when| when.rate == *rate)).collect()
+        };
+        let by_episode = |of: &dyn Fn(&PlayedEpisode) -> f64| -> Vec<f64> {
+            (1..=episodes).map(|number| over(of, &|when| when.episode == number)).collect()
+        };
+        let of_fixed = |when: When| {
+            fixed.iter().find(|one| one.when == when).map_or(f64::NAN, |one| one.total)
+        };
+        let returns = by_episode(&|one| one.total);
+        let differences = by_episode(&|one| one.total - of_fixed(one.when));
+        let half_width = |values: &[f64]| {
+            Estimate::of(values).filter(|it| it.samples > 1).map(|it| it.half_width())
+        };
+        Self {
+            policy: name.to_owned(),
+            mean: mean(&returns).unwrap_or(0.0),
+            half_width: half_width(&returns),
+            simulated_mean: over(&|one| one.simulated, &|_| true),
+            over_fixed: mean(&differences).unwrap_or(0.0),
+            over_fixed_half_width: half_width(&differences),
+            returns: by_rate(&|one| one.total),
+            simulated_returns: by_rate(&|one| one.simulated),
+            episodes: returns,
+            utilisation: over(&|one| one.means.0, &|_| true),
+            slo_preservation: over(&|one| one.means.1, &|_| true),
+            containers: over(&|one| one.means.2, &|_| true),
+        }
     }
 }
 
@@ -238,24 +304,31 @@ impl Judgement {
         let mut rows: Vec<&Judged> = self.policies.iter().collect();
         rows.sort_by(|one, other| other.mean.total_cmp(&one.mean));
         let mut lines = vec![format!(
-            "{}, {} steps of {} s at rates {:?}\n{:10} {:>9} {:>10} {:>12} {:>6} {:>11}",
+            "{}, {} episodes of {} steps of {} s at rates {:?}\n{:10} {:>16} {:>10} {:>16} {:>12} {:>6} {:>11}",
             self.environment,
+            self.episodes,
             self.steps,
             self.step_seconds,
             self.rates,
             "policy",
             "return",
             "simulated",
+            "over fixed",
             "utilisation",
             "SLO",
             "containers"
         )];
+        let spread = |value: f64, half: Option<f64>| match half {
+            Some(half) => format!("{value:.2} ± {half:.2}"),
+            None => format!("{value:.2}"),
+        };
         for row in rows {
             lines.push(format!(
-                "{:10} {:>9.2} {:>10.2} {:>12.2} {:>6.2} {:>11.1}",
+                "{:10} {:>16} {:>10.2} {:>16} {:>12.2} {:>6.2} {:>11.1}",
                 row.policy,
-                row.mean,
+                spread(row.mean, row.half_width),
                 row.simulated_mean,
+                spread(row.over_fixed, row.over_fixed_half_width),
                 row.utilisation,
                 row.slo_preservation,
                 row.containers
@@ -268,6 +341,22 @@ impl Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn episodes_are_compared_with_fixed_in_the_same_episode_and_rate() {
+        let played = |episode: u32, rate: u32, total: f64| PlayedEpisode {
+            when: When { episode, rate },
+            total,
+            simulated: 10.0,
+            means: (0.5, 1.0, 4.0),
+        };
+        let fixed = [played(1, 2, 5.0), played(1, 4, 3.0), played(2, 2, 6.0), played(2, 4, 2.0)];
+        let own = [played(1, 2, 7.0), played(1, 4, 5.0), played(2, 2, 8.0), played(2, 4, 4.0)];
+        let judged = Judged::of("ours", &own, &fixed, &[2, 4], 2);
+        assert_eq!((judged.mean, judged.over_fixed), (6.0, 2.0));
+        assert_eq!((judged.returns, judged.episodes), (vec![7.5, 4.5], vec![6.0, 6.0]));
+        assert_eq!(judged.over_fixed_half_width, Some(0.0));
+    }
 
     /// Four containers at 6 requests/s, utilisation 0.9, beside 1024 shares of others.
     const ROW: [f32; 7] = [0.9, 1.0, 4096.0 / 20_480.0, 1024.0 / 92_160.0, 0.2, 0.6, 1.0];

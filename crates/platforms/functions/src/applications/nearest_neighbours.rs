@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_that_are_apart_are_told_apart() {
+    fn classes_that_are_apart_are_distinguished() {
         let answer = NEAREST_NEIGHBOURS.run(&json!({"points": 500})).unwrap();
         assert_eq!(answer, json!({"points": 500, "queries": 100, "right": 100}));
     }

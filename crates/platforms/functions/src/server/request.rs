@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_and_methods_are_told_apart() {
+    fn other_paths_and_methods_are_distinguished() {
         let route = |line: &str| parse(&format!("{line} HTTP/1.1\r\n\r\n")).unwrap().unwrap().route;
         assert_eq!(route("GET /run"), Route::WrongMethod);
         assert_eq!(route("POST /"), Route::Unknown);

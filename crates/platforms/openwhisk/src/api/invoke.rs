@@ -28,6 +28,7 @@ use crate::key_values::KeyValues;
 use crate::name::EntityName;
 use crate::parameters;
 use crate::runner::{Arrival, Call, Ran, Runner};
+use crate::store::{Pending, Unfinished};
 
 /// A call that is ready to run.
 pub(super) struct Invocation {
@@ -149,7 +150,7 @@ impl<R: Runner> Shared<R> {
         invocations: Vec<Invocation>,
         records: Vec<crate::store::Record>,
     ) -> Result<(), Refusal> {
-        let pending = invocations.iter().map(Invocation::lost).collect();
+        let pending = invocations.iter().map(Invocation::pending).collect();
         for record in records {
             self.store.finish(record).await;
         }
@@ -158,6 +159,28 @@ impl<R: Runner> Shared<R> {
             tokio::spawn(Arc::clone(self).perform(invocation));
         }
         Ok(())
+    }
+
+    /// Begins calls again that an earlier process had accepted and not ended. One whose action or caller is gone stays
+    /// pending, and is lost with the next start.
+    pub(super) fn resume(self: &Arc<Self>, unfinished: Vec<Unfinished>) {
+        for Unfinished { id, namespace, path, parameters } in unfinished {
+            let target = self.entities.target(&namespace, &path);
+            let (Some(target), Some(caller)) = (target, self.callers.owner(&namespace)) else {
+                continue;
+            };
+            let invocation = Invocation {
+                id,
+                target,
+                parameters,
+                caller: Arc::clone(caller),
+                arrived: Arrival::now(),
+                cause: None,
+                // It was admitted when it came.
+                in_flight: None,
+            };
+            tokio::spawn(Arc::clone(self).perform(invocation));
+        }
     }
 
     /// Runs a call on its own task, so that it goes on when the client goes away, and waits for it.
@@ -169,7 +192,7 @@ impl<R: Runner> Shared<R> {
         let id = invocation.id;
         let arrived = invocation.arrived;
         let action = Arc::clone(&invocation.target.action);
-        let caller = Arc::clone(&invocation.caller);
+        let (caller, parameters) = (Arc::clone(&invocation.caller), invocation.parameters.clone());
         let mut task = tokio::spawn(Arc::clone(self).perform(invocation));
         match tokio::time::timeout(wait, &mut task).await {
             Ok(Ok(ended)) => Ok(Waited::Ended(ended)),
@@ -178,7 +201,8 @@ impl<R: Runner> Shared<R> {
                 Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message))
             }
             Err(_) => {
-                self.store.accept(vec![record::lost(id, &action, &caller, arrived, None)]).await?;
+                let record = record::lost(id, &action, &caller, arrived, None);
+                self.store.accept(vec![Pending { record, parameters }]).await?;
                 Ok(Waited::GoesOn(id))
             }
         }
@@ -248,9 +272,11 @@ impl<R: Runner> Shared<R> {
 }
 
 impl Invocation {
-    /// The record it has if it never ends.
-    fn lost(&self) -> crate::store::Record {
-        record::lost(self.id, &self.target.action, &self.caller, self.arrived, self.cause)
+    /// What the store keeps of it until it ends.
+    fn pending(&self) -> Pending {
+        let record =
+            record::lost(self.id, &self.target.action, &self.caller, self.arrived, self.cause);
+        Pending { record, parameters: self.parameters.clone() }
     }
 }
 

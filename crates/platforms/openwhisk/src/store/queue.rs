@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, oneshot};
 
-use super::{Record, StoreError};
+use super::{Pending, Record, StoreError};
 use crate::name::{EntityName, FullName};
 
 type Done = oneshot::Sender<Result<(), StoreError>>;
@@ -29,7 +29,7 @@ pub(super) enum Write {
         done: Done,
     },
     Accepted {
-        pending: Vec<Record>,
+        pending: Vec<Pending>,
         done: Done,
     },
     Finished(Record),
@@ -54,7 +54,9 @@ impl Write {
     fn weight(&self) -> usize {
         let bytes = match self {
             Self::Finished(record) => record.json.len(),
-            Self::Accepted { pending, .. } => pending.iter().map(|record| record.json.len()).sum(),
+            Self::Accepted { pending, .. } => {
+                pending.iter().map(|one| one.record.json.len() + one.parameters.len()).sum()
+            }
             Self::Put { body, .. } => body.len(),
             Self::Remove { .. } | Self::Key { .. } | Self::Barrier { .. } => return 0,
         };

@@ -28,7 +28,13 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX activations_by_start ON activations (namespace, start);
     CREATE INDEX activations_by_path ON activations (namespace, path, start);
     CREATE INDEX activations_pending ON activations (sequence) WHERE status IS NULL;
+", "
+    ALTER TABLE activations ADD COLUMN parameters BLOB;
+    ALTER TABLE activations ADD COLUMN begun INTEGER NOT NULL DEFAULT 1;
 "];
+
+/// An accepted call is begun at most so often: one that takes the platform down with it must not do so for ever.
+const MOST_BEGUN: i64 = 5;
 
 /// The status of a call that was lost.
 const LOST: i64 = 3;
@@ -85,14 +91,20 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// All missing steps and the lost calls in one transaction: a crash in between leaves the file as it was.
+/// All missing steps and the lost calls in one transaction: a crash in between leaves the file as it was. Accepted calls
+/// whose parameters are known are not lost: they are begun once more.
 fn migrate(connection: &mut Connection, found: i64) -> rusqlite::Result<()> {
     let step = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or_default()) {
         step.execute_batch(migration)?;
     }
     step.pragma_update(None, "user_version", MIGRATIONS.len() as i64)?;
-    step.execute("UPDATE activations SET status = ?1 WHERE status IS NULL", [LOST])?;
+    step.execute(
+        "UPDATE activations SET status = ?1, parameters = NULL
+         WHERE status IS NULL AND (parameters IS NULL OR begun >= ?2)",
+        [LOST, MOST_BEGUN],
+    )?;
+    step.execute("UPDATE activations SET begun = begun + 1 WHERE status IS NULL", [])?;
     step.commit()
 }
 
@@ -114,4 +126,29 @@ pub(super) fn entities(connection: &Connection) -> rusqlite::Result<Vec<(String,
     )?;
     let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.collect()
+}
+
+/// Accepted calls that have not ended: id, namespace, path and parameters, oldest first.
+pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<UnfinishedRow>> {
+    let mut query = connection.prepare(
+        "SELECT id, namespace, path, parameters FROM activations
+         WHERE status IS NULL AND parameters IS NOT NULL ORDER BY sequence",
+    )?;
+    let rows = query.query_map([], |row| {
+        Ok(UnfinishedRow {
+            id: row.get(0)?,
+            namespace: row.get(1)?,
+            path: row.get(2)?,
+            parameters: row.get(3)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// An accepted call that has not ended, as the file has it.
+pub(super) struct UnfinishedRow {
+    pub(super) id: [u8; 16],
+    pub(super) namespace: String,
+    pub(super) path: String,
+    pub(super) parameters: Vec<u8>,
 }

@@ -19,6 +19,10 @@ fn record(number: u8, json: &'static str) -> Record {
     }
 }
 
+fn pending(number: u8, json: &'static str) -> Pending {
+    Pending { record: record(number, json), parameters: Bytes::from_static(b"{}") }
+}
+
 fn filter(path: Option<&str>) -> RecordFilter {
     let path = path.map(str::to_owned);
     RecordFilter { namespace: guest(), path, since: None, upto: None, skip: 0, limit: 200 }
@@ -51,16 +55,22 @@ async fn what_is_queued_can_be_read_and_is_newest_first() {
 }
 
 #[tokio::test]
-async fn an_accepted_call_that_never_ends_is_lost_and_one_that_ends_is_not() {
+async fn an_accepted_call_that_does_not_end_can_be_begun_again_and_is_lost_after_five_times() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
-    store.accept(vec![record(1, r#"{"lost":1}"#), record(2, r#"{"lost":2}"#)]).await.unwrap();
+    store.accept(vec![pending(1, r#"{"lost":1}"#), pending(2, r#"{"lost":2}"#)]).await.unwrap();
     store.finish(record(2, r#"{"done":2}"#)).await;
     // The answer to a call that takes long can come after its end.
-    store.accept(vec![record(2, r#"{"lost":2}"#)]).await.unwrap();
+    store.accept(vec![pending(2, r#"{"lost":2}"#)]).await.unwrap();
     assert_eq!(store.records(filter(None)).await.unwrap(), [br#"{"done":2}"#.to_vec()]);
     drop(store);
+    for _ in 0..4 {
+        let unfinished = open(folder.path()).unfinished().unwrap();
+        let known: Vec<_> = unfinished.iter().map(|one| (one.id, &one.parameters[..])).collect();
+        assert_eq!(known, [(ActivationId::from_bytes([1; 16]), &b"{}"[..])]);
+    }
     let store = open(folder.path());
+    assert!(store.unfinished().unwrap().is_empty());
     let after: Vec<String> = store
         .records(filter(None))
         .await

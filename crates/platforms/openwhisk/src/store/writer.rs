@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::queue::{Queue, Write};
-use super::{Record, Retention, StoreError};
+use super::{Pending, Record, Retention, StoreError};
 
 /// Pauses before a refused batch is tried again; then its records are given up.
 const RETRIES: [Duration; 4] = [
@@ -143,7 +143,7 @@ fn apply(to: &Transaction<'_>, write: &Write) -> rusqlite::Result<u64> {
             Ok(0)
         }
         Write::Accepted { pending, .. } => {
-            pending.iter().try_for_each(|record| accept(to, record))?;
+            pending.iter().try_for_each(|one| accept(to, one))?;
             Ok(pending.len() as u64)
         }
         Write::Finished(record) => finish(to, record),
@@ -152,10 +152,10 @@ fn apply(to: &Transaction<'_>, write: &Write) -> rusqlite::Result<u64> {
 }
 
 /// A pending row, unless the call has ended already.
-fn accept(to: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+fn accept(to: &Transaction<'_>, Pending { record, parameters }: &Pending) -> rusqlite::Result<()> {
     to.prepare_cached(
-        "INSERT INTO activations (id, namespace, path, start, record) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO NOTHING",
+        "INSERT INTO activations (id, namespace, path, start, record, parameters)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
     )?
     .execute(params![
         record.id.as_bytes(),
@@ -163,6 +163,7 @@ fn accept(to: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         record.path,
         record.start as i64,
         &record.json[..],
+        &parameters[..],
     ])
     .map(drop)
 }
@@ -172,7 +173,8 @@ fn finish(to: &Transaction<'_>, record: &Record) -> rusqlite::Result<u64> {
         "INSERT INTO activations (id, namespace, path, start, status, record)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (id) DO UPDATE SET
-             start = excluded.start, status = excluded.status, record = excluded.record",
+             start = excluded.start, status = excluded.status, record = excluded.record,
+             parameters = NULL",
     )?
     .execute(params![
         record.id.as_bytes(),

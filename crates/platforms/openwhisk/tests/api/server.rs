@@ -61,7 +61,9 @@ impl Server {
             let callers = ["guest", "other"]
                 .map(|name| store.identity(&EntityName::new(name).unwrap()).unwrap());
             let keys = callers.clone().map(|caller| caller.key);
-            (ApiState::new(announced, store, callers.into(), settings).unwrap(), keys)
+            let state = ApiState::new(announced, store, callers.into(), settings).unwrap();
+            state.resume().unwrap();
+            (state, keys)
         });
         let (state, [key, other_key]) = opened.await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -17,7 +17,7 @@ pub(crate) fn trials(place: &'static Place) -> Vec<Trial> {
         place.trial("ending::programs_of_the_machine_run", &[], machine_programs),
     ];
     for level in levels {
-        let name = format!("ending::{level}::exits_are_told_apart");
+        let name = format!("ending::{level}::exits_are_distinguished");
         trials.push(place.trial(&name, &[], move |place| exits(place, level)));
         let name = format!("ending::{level}::dropping_kills");
         trials.push(place.trial(&name, &[], move |place| dropping(place, level)));

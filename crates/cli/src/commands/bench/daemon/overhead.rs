@@ -1,14 +1,21 @@
-//! What the manager costs on the embedded platform: CPU of its own threads while real functions are called.
+//! What the manager costs on the embedded platform: CPU of its own threads, and time in which calls are sized, while real
+//! functions are called.
 
 use std::path::Path;
-use std::sync::PoisonError;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use windfall_core::{
+    Allocation, CallClose, CallControl, CallHints, CallPlan, CallView, GrantChange, Look, NodeId,
+    Resized, RunningCall, Start, Timestamp,
+};
 use windfall_daemon::database::{Records, Retention, file_in};
 use windfall_daemon::embedded::load::{Amount, Called, SampleLoad};
 use windfall_daemon::embedded::samples::SAMPLES;
 use windfall_daemon::embedded::{EmbeddedWorld, ManagedEmbedded};
+use windfall_daemon::switched_calls::SwitchedCalls;
 use windfall_daemon::{Mode, Service, Supervisor, SupervisorSettings, prepare};
 use windfall_embedded::pool::SizedBy;
 use windfall_sandbox::{Child, Host, HostOptions, Isolation};
@@ -26,8 +33,53 @@ const MEASURED: Duration = Duration::from_secs(15);
 /// Threads that would not be there without a manager: the loop and the writer of its database.
 const OWN_THREADS: [&str; 2] = ["control", "database"];
 
-/// Calls a small function 100 times a second and adds up the CPU time of the manager's threads. What sizing adds to the
-/// agent's thread belongs to the platform's own overhead, which `bench platform` measures.
+/// The manager's call control with a clock around every question: that time is spent on the platform's thread.
+struct Timed {
+    control: SwitchedCalls,
+    nanos: Arc<AtomicU64>,
+}
+
+impl Timed {
+    fn time<T>(&mut self, ask: impl FnOnce(&mut SwitchedCalls) -> T) -> T {
+        let began = Instant::now();
+        let answer = ask(&mut self.control);
+        self.nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        answer
+    }
+}
+
+impl CallControl for Timed {
+    fn size(&mut self, call: &CallView) -> CallPlan {
+        self.time(|control| control.size(call))
+    }
+
+    fn start(&mut self, call: &CallView, plan: &CallPlan, node: NodeId, room: Allocation) -> Start {
+        self.time(|control| control.start(call, plan, node, room))
+    }
+
+    fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
+        self.time(|control| control.look(running, changes))
+    }
+
+    fn resized(&mut self, change: &Resized, changes: &mut Vec<GrantChange>) {
+        self.time(|control| control.resized(change, changes));
+    }
+
+    fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        self.time(|control| control.close(end, changes));
+    }
+
+    fn hints(&self) -> CallHints {
+        self.control.hints()
+    }
+
+    fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {
+        self.control.coverage(node, plan, now)
+    }
+}
+
+/// Calls a small function 100 times a second and adds up the CPU time of the manager's threads and the time that its call
+/// control takes on the agent's thread.
 pub(super) fn on_embedded(out: &Path) -> anyhow::Result<Overhead> {
     let host = Host::start(&HostOptions::default())?;
     host.join(Child::Gateway)?;
@@ -38,11 +90,13 @@ pub(super) fn on_embedded(out: &Path) -> anyhow::Result<Overhead> {
     let world = EmbeddedWorld {
         listen: ([127, 0, 0, 1], 0).into(),
         database: state.join("platform.db"),
-        limit: machine_limit(1.0)?,
+        limit: machine_limit()?,
         isolation: Isolation::Sandbox,
         sized_by: SizedBy::Call,
     };
-    let mut platform = ManagedEmbedded::start(&world, host, parts.calls)?;
+    let nanos = Arc::new(AtomicU64::new(0));
+    let calls = Timed { control: parts.calls, nanos: Arc::clone(&nanos) };
+    let mut platform = ManagedEmbedded::start(&world, host, calls)?;
     let greet = SAMPLES.iter().find(|sample| sample.name == "greet").context("no sample")?;
     let (address, key) = (platform.address(), platform.key().to_owned());
     folder::deploy(address, &key, [(greet.name, greet.action())])?;
@@ -55,9 +109,10 @@ pub(super) fn on_embedded(out: &Path) -> anyhow::Result<Overhead> {
     let mut load = SampleLoad::start(address, &key, calls, Amount::PerHour(RATE * 3600.0), 1)?;
     let count = || service.live.read().unwrap_or_else(PoisonError::into_inner).totals.calls;
     std::thread::sleep(WARM_UP);
-    let (cpu, ended) = (own_cpu()?, count());
+    let spent = || own_cpu().map(|cpu| cpu + nanos.load(Ordering::Relaxed) as f64 * 1e-9);
+    let (cpu, ended) = (spent()?, count());
     std::thread::sleep(MEASURED);
-    let (cpu, ended) = (own_cpu()? - cpu, count() - ended);
+    let (cpu, ended) = (spent()? - cpu, count() - ended);
     load.stop();
     service.stop();
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;

@@ -69,11 +69,9 @@ impl Sensors {
     pub(super) async fn direct(&self, pods: &[String]) -> f64 {
         let count = u32::try_from(pods.len()).unwrap_or(u32::MAX);
         let asked = sample_size(count) as usize;
-        let pages = pods.iter().take(asked).map(|address| async move {
-            let page =
-                self.get(&format!("http://{address}:9090/metrics"), "application/protobuf").await?;
-            Stat::decode(page).ok()
-        });
+        // Collected first: a closure over borrowed addresses that lives across an await keeps the future from being
+        // sent to another thread.
+        let pages: Vec<_> = pods.iter().take(asked).map(|address| self.stat(address)).collect();
         let stats: Vec<Option<Stat>> =
             futures_util::stream::iter(pages).buffer_unordered(AT_ONCE).collect().await;
         let answered: Vec<f64> = stats
@@ -85,6 +83,11 @@ impl Sensors {
             return 0.0;
         }
         answered.iter().sum::<f64>() * pods.len() as f64 / answered.len() as f64
+    }
+
+    async fn stat(&self, address: &str) -> Option<Stat> {
+        let page = self.get(&format!("http://{address}:9090/metrics"), "application/protobuf");
+        Stat::decode(page.await?).ok()
     }
 
     async fn get(&self, address: &str, accept: &str) -> Option<Bytes> {
