@@ -279,7 +279,8 @@ mod tests {
             out
         });
         while !printer.is_finished() {
-            let _ = tokio::time::timeout(Duration::from_millis(20), output.drain(1 << 20, &ALONE)).await;
+            let _ = tokio::time::timeout(Duration::from_millis(20), output.drain(1 << 20, &ALONE))
+                .await;
         }
         assert_eq!(output.finish(1 << 20).await.len(), 4000);
     }
