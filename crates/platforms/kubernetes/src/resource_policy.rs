@@ -2,6 +2,7 @@
 //! a reader of either knows where to look.
 
 #![expect(unreachable_pub, reason = "the derive of the schema copies each type into a function")]
+#![expect(clippy::duplicated_attributes, reason = "several printed columns have the same type")]
 
 mod status;
 

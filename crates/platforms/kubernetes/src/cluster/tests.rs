@@ -89,7 +89,7 @@ fn the_container_with_the_users_code_is_managed_on_knative() {
 fn what_cannot_be_managed_is_named() {
     let mut cluster = samples::deployment("n", "hello", 1);
     let problem = |cluster: &Cluster, reference: &TargetReference| {
-        cluster.target("n", reference).err().expect("a problem").to_string()
+        cluster.target("n", reference).expect_err("a problem").to_string()
     };
     assert_eq!(problem(&cluster, &samples::reference("gone")), "there is no Deployment `n/gone`");
     let other = TargetReference { container: Some("web".into()), ..samples::reference("hello") };

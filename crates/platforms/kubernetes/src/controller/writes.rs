@@ -88,19 +88,18 @@ impl Controller {
         let requests =
             chosen.into_iter().filter(|write| !(dry_run && matches!(write, Write::Action(..))));
         // Actions of one workload come one after the other: a note is made before what it is about.
-        let outcomes: Vec<(Option<(Key, &'static str)>, Result<(), ActionError>)> =
-            futures_util::stream::iter(in_order(requests.collect()))
-                .map(|batch| async move {
-                    let mut outcomes = Vec::new();
-                    // Asked before every batch: a pass can outlast the Lease when the API server is slow.
-                    for write in batch.into_iter().filter(|_| leadership.holds()) {
-                        outcomes.push(one(client, recorder, write).await);
-                    }
-                    outcomes
-                })
-                .buffer_unordered(AT_ONCE)
-                .concat()
-                .await;
+        let outcomes: Vec<_> = futures_util::stream::iter(in_order(requests.collect()))
+            .map(|batch| async move {
+                let mut outcomes = Vec::new();
+                // Asked before every batch: a pass can outlast the Lease when the API server is slow.
+                for write in batch.into_iter().filter(|_| leadership.holds()) {
+                    outcomes.push(one(client, recorder, write).await);
+                }
+                outcomes
+            })
+            .buffer_unordered(AT_ONCE)
+            .concat()
+            .await;
         for (about, outcome) in outcomes {
             self.take_in(about, outcome);
         }

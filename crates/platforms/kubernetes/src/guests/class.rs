@@ -108,8 +108,7 @@ impl ClassController {
         let all = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
         let cached = ListParams::default().match_any();
         let listed = all.list(&cached).await.map_err(GuestError::api("listing PodAutoscalers"))?;
-        let ours: Vec<DynamicObject> =
-            listed.items.into_iter().filter(|object| is_ours(object)).collect();
+        let ours: Vec<DynamicObject> = listed.items.into_iter().filter(is_ours).collect();
         let present: Vec<String> = ours.iter().filter_map(ResourceExt::uid).collect();
         self.revisions.retain(|uid, _| present.contains(uid));
         if ours.is_empty() {

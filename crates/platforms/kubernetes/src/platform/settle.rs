@@ -75,7 +75,7 @@ fn give_up(
 }
 
 fn size_of(member: &Member, change: &Open, target: &TargetFacts<'_>) -> Progress {
-    if !(change.target.is_resize() || !change.target.cpu_ceiling.is_keep()) {
+    if !change.target.is_resize() && change.target.cpu_ceiling.is_keep() {
         return Progress::Done;
     }
     size_progress(target, &member.desired, member.scope)

@@ -86,8 +86,8 @@ impl Sensors {
     }
 
     async fn stat(&self, address: &str) -> Option<Stat> {
-        let page = self.get(&format!("http://{address}:9090/metrics"), "application/protobuf");
-        Stat::decode(page.await?).ok()
+        let address = format!("http://{address}:9090/metrics");
+        Stat::decode(self.get(&address, "application/protobuf").await?).ok()
     }
 
     async fn get(&self, address: &str, accept: &str) -> Option<Bytes> {
