@@ -1,5 +1,4 @@
 //! What is deployed is what the code says.
-#![expect(clippy::unwrap_used, reason = "a test says where it stopped")]
 
 use std::path::Path;
 
