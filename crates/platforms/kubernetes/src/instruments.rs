@@ -106,6 +106,12 @@ impl Instruments {
             "Workloads given back after harm.",
             count(&self.reverts),
         );
+        self.tables(&mut page);
+        page
+    }
+
+    /// The counters with labels.
+    fn tables(&self, page: &mut String) {
         let mut table = |name: &str, help: &str, rows: Vec<(String, u64)>| {
             let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} counter");
             for (labels, value) in rows {
@@ -129,7 +135,6 @@ impl Instruments {
             .map(|(outcome, value)| (format!("outcome=\"{outcome}\""), *value))
             .collect();
         table("windfall_admissions_total", "Pods that came by the webhook.", rows);
-        page
     }
 }
 

@@ -96,28 +96,7 @@ pub fn start(
         Rival::of_horizontal,
     );
     if offers.knative {
-        let serving = ("serving.knative.dev", "v1");
-        follow.dynamic(
-            tasks,
-            serving,
-            ("Service", "services"),
-            |all| &mut all.services,
-            ServiceFacts::read,
-        );
-        follow.dynamic(
-            tasks,
-            serving,
-            ("Revision", "revisions"),
-            |all| &mut all.revisions,
-            RevisionFacts::read,
-        );
-        follow.dynamic(
-            tasks,
-            ("autoscaling.internal.knative.dev", "v1alpha1"),
-            ("PodAutoscaler", "podautoscalers"),
-            |all| &mut all.pod_autoscalers,
-            PodAutoscalerFacts::read,
-        );
+        watch_knative(&follow, tasks);
     }
     if offers.vertical {
         let kind = ("VerticalPodAutoscaler", "verticalpodautoscalers");
@@ -134,6 +113,31 @@ pub fn start(
             Rival::of_scaled_object,
         );
     }
+}
+
+fn watch_knative(follow: &Follow<'_>, tasks: &mut JoinSet<()>) {
+    let serving = ("serving.knative.dev", "v1");
+    follow.dynamic(
+        tasks,
+        serving,
+        ("Service", "services"),
+        |all| &mut all.services,
+        ServiceFacts::read,
+    );
+    follow.dynamic(
+        tasks,
+        serving,
+        ("Revision", "revisions"),
+        |all| &mut all.revisions,
+        RevisionFacts::read,
+    );
+    follow.dynamic(
+        tasks,
+        ("autoscaling.internal.knative.dev", "v1alpha1"),
+        ("PodAutoscaler", "podautoscalers"),
+        |all| &mut all.pod_autoscalers,
+        PodAutoscalerFacts::read,
+    );
 }
 
 /// Growing pauses between tries: 0.2, 0.4, 0.8 s and so on up to five.

@@ -172,27 +172,8 @@ fn conditions(
     problems: Problems,
 ) -> Vec<Said> {
     let said = |kind, is_true, reason, message: String| Said { kind, is_true, reason, message };
-    let rivals = match &one.case {
-        Case::Managed { rivals, .. } => rivals.join(", "),
-        Case::Off | Case::Leaving | Case::Broken(_) => String::new(),
-    };
-    let conflict = if rivals.is_empty() {
-        said("Conflict", Some(false), "Alone", "no other autoscaler acts on the target".to_owned())
-    } else {
-        let message = format!("{rivals} acts on the same target; only recommending");
-        said("Conflict", Some(true), "OtherAutoscaler", message)
-    };
-    let reverted = match &problems.cooling {
-        Some(last) => said(
-            "Reverted",
-            Some(true),
-            "Harm",
-            format!("{}; nothing is changed before {}", last.reason, last.until),
-        ),
-        None => {
-            said("Reverted", Some(false), "NoHarm", "no change had to be taken back".to_owned())
-        }
-    };
+    let conflict = conflict(&one.case);
+    let reverted = reverted(problems.cooling.as_ref());
     let policy_problem =
         group.as_ref().and_then(|group| group.control.as_ref().err().map(ToString::to_string));
     let member = group.and_then(|group| group.platform.member(&one.key));
@@ -234,6 +215,37 @@ fn conditions(
         ),
     };
     vec![ready, measured, applied, conflict, reverted]
+}
+
+/// Whether somebody else acts on the target.
+fn conflict(case: &Case) -> Said {
+    let said = |kind, is_true, reason, message: String| Said { kind, is_true, reason, message };
+    let rivals = match case {
+        Case::Managed { rivals, .. } => rivals.join(", "),
+        Case::Off | Case::Leaving | Case::Broken(_) => String::new(),
+    };
+    if rivals.is_empty() {
+        said("Conflict", Some(false), "Alone", "no other autoscaler acts on the target".to_owned())
+    } else {
+        let message = format!("{rivals} acts on the same target; only recommending");
+        said("Conflict", Some(true), "OtherAutoscaler", message)
+    }
+}
+
+/// Whether the last change did harm.
+fn reverted(cooling: Option<&crate::resource_policy::Reverted>) -> Said {
+    let said = |kind, is_true, reason, message: String| Said { kind, is_true, reason, message };
+    match cooling {
+        Some(last) => said(
+            "Reverted",
+            Some(true),
+            "Harm",
+            format!("{}; nothing is changed before {}", last.reason, last.until),
+        ),
+        None => {
+            said("Reverted", Some(false), "NoHarm", "no change had to be taken back".to_owned())
+        }
+    }
 }
 
 /// A condition with its times: the time of the last change stays while the status does.
