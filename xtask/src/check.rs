@@ -13,6 +13,7 @@
 use std::process::Command;
 
 use crate::fuzz::Campaign;
+use crate::kubernetes::Cluster;
 use crate::step::{Action, Outcome, Step, run, succeeds};
 use crate::tools::{CARGO_DENY, CARGO_FUZZ};
 
@@ -53,7 +54,10 @@ pub(crate) fn steps(depth: Depth) -> Vec<Step> {
     match depth {
         Depth::Short => {}
         Depth::Ci => steps.insert(3, python_where_possible()),
-        Depth::Long => steps.insert(3, python(true)),
+        Depth::Long => {
+            steps.insert(3, python(true));
+            steps.insert(4, kubernetes());
+        }
     }
     steps
 }
@@ -61,6 +65,12 @@ pub(crate) fn steps(depth: Depth) -> Vec<Step> {
 /// The Python package; says so where there is no Python to test it with.
 pub(crate) fn python(long: bool) -> Step {
     Step { name: "python", action: Box::new(move || crate::python::run_tests(long)) }
+}
+
+/// The tests against a real cluster; says so where there can be none.
+fn kubernetes() -> Step {
+    let cluster = Cluster { json: false, keep: false, knative: true, filter: None };
+    Step { name: "kubernetes", action: Box::new(move || cluster.step()) }
 }
 
 /// The short tests of the Python package, if its packages can be downloaded.

@@ -3,6 +3,7 @@
 
 mod check;
 mod fuzz;
+mod kubernetes;
 mod python;
 mod step;
 mod tools;
@@ -11,6 +12,7 @@ use std::process::{Command, ExitCode};
 
 use check::Depth;
 use fuzz::Campaign;
+use kubernetes::Cluster;
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,6 +22,7 @@ enum Task {
     Bless,
     Fuzz(Campaign),
     Python { long: bool },
+    Kubernetes(Cluster),
 }
 
 const LIST: &str = "\
@@ -29,6 +32,11 @@ cargo xtask check --long       everything: the same with the tests that train, m
 cargo xtask bless              rewrite the golden files; review the difference before you commit it
 cargo xtask python             build the Python package and run its short tests in an environment of their own
 cargo xtask python --long      all tests: trainings by stable-baselines3, in one file and by RLlib on Ray as well
+cargo xtask kubernetes         a real cluster with Knative on this machine, the tests against it, and its end
+cargo xtask kubernetes --format json   the summary as JSON
+cargo xtask kubernetes --keep          leave the cluster up
+cargo xtask kubernetes --no-knative    Kubernetes alone
+cargo xtask kubernetes --test story    only tests with this in their name
 cargo xtask fuzz               run every fuzz target on a million inputs
 cargo xtask fuzz --runs 50     the same on so many inputs each
 cargo xtask fuzz --target huawei   one of them
@@ -51,6 +59,7 @@ fn main() -> ExitCode {
         Ok(Task::Check(depth)) => step::run_all(check::steps(depth)),
         Ok(Task::Bless) => bless(),
         Ok(Task::Fuzz(campaign)) => ended(campaign.run()),
+        Ok(Task::Kubernetes(cluster)) => cluster.run(),
         Ok(Task::Python { long }) => step::run_all(vec![check::python(long)]),
         Err(problem) => {
             eprintln!("error: {problem}\n\n{LIST}");
@@ -69,6 +78,7 @@ fn parse(words: &[String]) -> Result<Task, String> {
         ["bless"] => Ok(Task::Bless),
         ["python"] => Ok(Task::Python { long: false }),
         ["python", "--long"] => Ok(Task::Python { long: true }),
+        ["kubernetes", options @ ..] => Cluster::parse(options).map(Task::Kubernetes),
         ["fuzz", options @ ..] => campaign(options).map(Task::Fuzz),
         other => Err(format!("there is no task `{}`; allowed is:", other.join(" "))),
     }

@@ -62,6 +62,23 @@ const ARROWS: &[(&str, &[&str])] = &[
             "scenario",
         ],
     ),
+    // A program of its own, so that no other crate links a cluster client. `papers` and `studies` are for the published
+    // experiment on a real Knative.
+    (
+        "windfall-kubernetes",
+        &[
+            "core",
+            "policy",
+            "autoscalers",
+            "control",
+            "telemetry",
+            "rl",
+            "registry",
+            "load",
+            "papers",
+            "studies",
+        ],
+    ),
     // Runs published experiments on a real machine: platforms below, pages and predictions of the studies.
     (
         "windfall-experiments",
@@ -163,7 +180,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli", "daemon"]),
     // Time is an integer since the run began; calendars are for talking to the outside.
     ("chrono", &["embedded", "openwhisk", "daemon"]),
-    ("clap", &["cli"]),
+    ("clap", &["cli", "kubernetes"]),
     ("indicatif", &["cli"]),
     ("kube", &["kubernetes"]),
     // Nothing below the bindings knows of Python.
@@ -173,7 +190,19 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rayon", &["papers", "rl", "scenario", "studies", "python"]),
     ("rusqlite", &["openwhisk", "daemon"]),
     // Nothing but platforms and programs waits for a socket.
-    ("tokio", &["embedded", "experiments", "functions", "load", "openwhisk", "daemon", "cli"]),
+    (
+        "tokio",
+        &[
+            "embedded",
+            "experiments",
+            "functions",
+            "kubernetes",
+            "load",
+            "openwhisk",
+            "daemon",
+            "cli",
+        ],
+    ),
 ];
 
 pub(crate) fn arrows(repository: &Repository) -> Vec<Finding> {

@@ -70,6 +70,24 @@ pub enum ExperimentError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A program that is built on its own is not there.
+    #[error(
+        "the program `{program}` cannot be started: {source}; `cargo build --release -p windfall-kubernetes` puts it beside `windfall`, or add its folder to PATH"
+    )]
+    NoProgram {
+        /// Which one.
+        program: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Such a program ended or answered something else.
+    #[error("the program `{program}` did not report a load test: {problem}")]
+    Answer {
+        /// Which one.
+        program: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
     /// Too many calls failed for the rest to mean anything.
     #[error("{failed} of {calls} calls of {during} failed; the first one: {first}")]
     Calls {

@@ -14,16 +14,16 @@
 
 mod autoscale;
 mod load_test;
+mod on_knative;
 
-use std::sync::Arc;
-
-use windfall_papers::knative_concurrency::knative::{KnativeSettings, RequestShape};
+use windfall_papers::knative_concurrency::knative::{
+    KnativeSettings, LoadTestOutcome, RequestShape,
+};
 use windfall_papers::knative_concurrency::reproduce::{
     Plan, WorkloadTests, conclude, tested_limits,
 };
 use windfall_papers::knative_concurrency::workloads::MOST_TELLING;
 use windfall_papers::knative_concurrency::{LIMITS, Workload};
-use windfall_sandbox::Host;
 use windfall_studies::reproduce::knative_concurrency::{Place, present};
 use windfall_studies::reproduce::{Reproduced, Request, Stage, Watcher};
 
@@ -104,7 +104,7 @@ impl Settings {
     }
 }
 
-/// Makes the experiment. Call it before any thread exists.
+/// Makes the experiment on this machine. Call it before any thread exists.
 pub fn reproduce(
     request: &Request<'_>,
     settings: &Settings,
@@ -112,6 +112,37 @@ pub fn reproduce(
 ) -> Result<Reproduced, ExperimentError> {
     settings.check()?;
     let host = host("the concurrency experiment")?;
+    let mut test = |shape, limit| load_test::run(&host, shape, limit, settings.seconds);
+    reproduce_with(request, settings, watcher, &mut test, &place(settings))
+}
+
+/// Makes the experiment on the Knative of the cluster that `KUBECONFIG` names, at `rate` requests a second.
+pub fn reproduce_on_knative(
+    request: &Request<'_>,
+    settings: &Settings,
+    rate: f64,
+    watcher: &dyn Watcher,
+) -> Result<Reproduced, ExperimentError> {
+    settings.check()?;
+    if !(1.0..=10_000.0).contains(&rate) {
+        let (value, allowed) = (rate.to_string(), "1 to 10000");
+        return Err(ExperimentError::Setting { name: "--rate", value, allowed });
+    }
+    let mut knative = on_knative::OnKnative::start(rate)?;
+    let mut test = |shape, limit| knative.test(shape, limit, settings.seconds);
+    reproduce_with(request, settings, watcher, &mut test, &place_on_knative(settings, rate))
+}
+
+/// Runs one load test.
+type Tester<'a> = dyn FnMut(RequestShape, u32) -> Result<LoadTestOutcome, ExperimentError> + 'a;
+
+fn reproduce_with(
+    request: &Request<'_>,
+    settings: &Settings,
+    watcher: &dyn Watcher,
+    test: &mut Tester<'_>,
+    place: &Place,
+) -> Result<Reproduced, ExperimentError> {
     let plan = Plan {
         repetitions: settings.repetitions,
         seeds: settings.runs,
@@ -123,19 +154,18 @@ pub fn reproduce(
     watcher.begin(Stage::LoadTests(all));
     let mut tests = Vec::new();
     for workload in &plan.workloads {
-        tests.push(test_all(&host, settings, workload, watcher)?);
+        tests.push(test_all(settings, workload, test, watcher)?);
     }
     watcher.end();
-    drop(host);
     let result = conclude(&plan, platform(), &tests);
-    Ok(present(request, &plan, &result, &place(settings))?)
+    Ok(present(request, &plan, &result, place)?)
 }
 
 /// All limits of a workload, forwards in odd repetitions and backwards in even ones.
 fn test_all(
-    host: &Arc<Host>,
     settings: &Settings,
     workload: &Workload,
+    test: &mut Tester<'_>,
     watcher: &dyn Watcher,
 ) -> Result<WorkloadTests, ExperimentError> {
     let limits = tested_limits();
@@ -147,9 +177,7 @@ fn test_all(
         }
         for place in order {
             if settings.tests(limits[place]) {
-                let outcome =
-                    load_test::run(host, workload.shape, limits[place], settings.seconds)?;
-                made[place].push(outcome);
+                made[place].push(test(workload.shape, limits[place])?);
                 watcher.advance(1);
             }
         }
@@ -199,5 +227,51 @@ fn place(settings: &Settings) -> Place {
         lead: "Everything but the learners' draws was measured on this machine. What differs from the simulated \
                platform: pods start a thousand times as fast, and the platform has one queue before all pods."
             .to_owned(),
+    }
+}
+
+fn place_on_knative(settings: &Settings, rate: f64) -> Place {
+    let row = |what: &str, value: String, from: &str| [what.to_owned(), value, from.to_owned()];
+    Place {
+        subtitle: format!(
+            "{} load tests per limit on Knative, {} runs per learner, {rate} requests a second for {} s each",
+            settings.repetitions, settings.runs, settings.seconds
+        ),
+        made: vec![
+            row(
+                "requests",
+                format!(
+                    "an eighth of the simulated ones, {rate} a second for {} s over HTTP",
+                    settings.seconds
+                ),
+                "chosen",
+            ),
+            row(
+                "pods",
+                format!("at most {PODS} pods with limits of {POD_CPU}m and {POD_MEMORY}Mi"),
+                "chosen",
+            ),
+            row(
+                "limit",
+                "containerConcurrency of a new Revision per test".to_owned(),
+                "as published",
+            ),
+            row(
+                "autoscaler, activator, queue-proxy",
+                "Knative's own, with the cluster's settings".to_owned(),
+                "the cluster",
+            ),
+            row(
+                "CPU and memory",
+                "the kubelets' summaries, twice a second".to_owned(),
+                "the cluster",
+            ),
+            row(
+                "learners' tests",
+                "drawn from the tests that were made, as in simulation".to_owned(),
+                "chosen",
+            ),
+        ],
+        lead: "Everything but the learners' draws was measured on the cluster.".to_owned(),
     }
 }

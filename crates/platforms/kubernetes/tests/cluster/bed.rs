@@ -1,0 +1,208 @@
+//! The cluster that the tests stand on: what it has, objects in it, load on it.
+
+use std::io::Write as _;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Client;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use windfall_core::Seed;
+use windfall_load::{Generator, Measured, Schedule, Shape, Target};
+
+/// Where the edge of the test cluster listens.
+const EDGE: &str = "http://10.77.0.1";
+/// Where measurements go; set by `cargo xtask kubernetes`.
+const MEASURED: &str = "WINDFALL_KUBERNETES_MEASURED";
+
+pub(crate) struct Bed {
+    pub(crate) client: Client,
+}
+
+impl Bed {
+    /// The cluster, or nothing with a word about why `test` is skipped.
+    pub(crate) async fn with(test: &str, needs: Needs) -> Option<Self> {
+        // The tests create and delete objects: never on a cluster that happens to be the current context.
+        if std::env::var_os(MEASURED).is_none() {
+            skip(test, "only `cargo xtask kubernetes` runs it");
+            return None;
+        }
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let Ok(client) = Client::try_default().await else {
+            skip(test, "there is no cluster; `cargo xtask kubernetes` starts one");
+            return None;
+        };
+        let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.unwrap();
+        let has_node = !nodes.items.is_empty();
+        if has_node {
+            record("node", "kubelet");
+        }
+        let groups = client.list_api_groups().await.unwrap();
+        let has_knative = groups.groups.iter().any(|group| group.name == "serving.knative.dev");
+        match needs {
+            Needs::Pods if !has_node => skip(test, "there is no node, so no pod runs"),
+            Needs::Knative if !has_knative => skip(test, "Knative is not installed"),
+            _ => return Some(Self { client }),
+        }
+        None
+    }
+
+    /// Creates or changes an object by server-side apply.
+    pub(crate) async fn apply(&self, resource: &ApiResource, object: &Value) -> DynamicObject {
+        let api = self.api(resource, object["metadata"]["namespace"].as_str());
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let apply = PatchParams::apply("windfall-tests").force();
+        api.patch(name, &apply, &Patch::Apply(object)).await.unwrap()
+    }
+
+    /// Deletes a namespace with all that is in it; nobody waits for the end.
+    pub(crate) async fn delete_namespace(&self, name: &str) {
+        let api = self.api(&resource("", "v1", "Namespace", "namespaces"), None);
+        let _ = api.delete(name, &DeleteParams::background()).await;
+    }
+
+    pub(crate) fn api(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+    ) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    /// A fresh namespace for one test.
+    pub(crate) async fn namespace(&self, name: &str) -> String {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.apply(&resource("", "v1", "Namespace", "namespaces"), &object).await;
+        let account =
+            self.api(&resource("", "v1", "ServiceAccount", "serviceaccounts"), Some(name));
+        until(30, "the namespace has its service account", async || {
+            account.get_opt("default").await.ok().flatten()
+        })
+        .await;
+        name.to_owned()
+    }
+
+    pub(crate) async fn pods(&self, namespace: &str, label: &str) -> Vec<Pod> {
+        let api = Api::<Pod>::namespaced(self.client.clone(), namespace);
+        let list = api.list(&ListParams::default().labels(label)).await.unwrap();
+        list.items.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect()
+    }
+
+    /// The one pod with this label, once it is ready.
+    pub(crate) async fn ready_pod(&self, namespace: &str, label: &str) -> Pod {
+        until(60, "a pod is ready", async || {
+            self.pods(namespace, label).await.into_iter().find(is_ready)
+        })
+        .await
+    }
+
+    /// A Knative Service of the function under test, once it is ready.
+    pub(crate) async fn knative_service(&self, namespace: &str, name: &str, annotations: Value) {
+        let object = json!({
+            "apiVersion": "serving.knative.dev/v1", "kind": "Service",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"template": {
+                "metadata": {"annotations": annotations},
+                "spec": {
+                    "timeoutSeconds": 5, "responseStartTimeoutSeconds": 5,
+                    "containers": [{
+                        "image": image(), "ports": [{"containerPort": 8080}],
+                        "resources": {
+                            "requests": {"cpu": "20m", "memory": "32Mi"},
+                            "limits": {"cpu": "500m", "memory": "128Mi"}}}]}}}
+        });
+        let services = knative_services();
+        self.apply(&services, &object).await;
+        let api = self.api(&services, Some(namespace));
+        until(90, "the Knative Service is ready", async || {
+            let object = api.get(name).await.ok()?;
+            condition(&object.data, "Ready").then_some(())
+        })
+        .await;
+    }
+}
+
+/// What a test cannot do without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Objects,
+    Pods,
+    Knative,
+}
+
+pub(crate) fn knative_services() -> ApiResource {
+    resource("serving.knative.dev", "v1", "Service", "services")
+}
+
+pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    let api_version =
+        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version,
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
+
+/// The image of the function under test.
+pub(crate) fn image() -> String {
+    std::env::var("WINDFALL_KUBERNETES_IMAGE").unwrap_or_else(|_| "dev.local/function:1".to_owned())
+}
+
+pub(crate) fn condition(object: &Value, name: &str) -> bool {
+    let all = object["status"]["conditions"].as_array();
+    all.is_some_and(|all| all.iter().any(|one| one["type"] == name && one["status"] == "True"))
+}
+
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
+
+/// Sends `rate` requests a second for so long to a Knative Service, from a thread of its own.
+pub(crate) async fn load(
+    namespace: &str,
+    service: &str,
+    query: &str,
+    rate: f64,
+    seconds: u64,
+) -> Measured {
+    let host = format!("Host: {service}.{namespace}.example.com");
+    let target = Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap();
+    let length = windfall_core::Duration::from_secs(seconds);
+    let schedule = Schedule::generate(Shape::Constant, rate, length, 1, Seed::new(1)).unwrap();
+    let send = move || {
+        windfall_load::run(&schedule, &[target], &Generator::default(), &AtomicBool::new(false))
+    };
+    tokio::task::spawn_blocking(send).await.unwrap().unwrap()
+}
+
+/// Asks ten times a second until there is an answer.
+pub(crate) async fn until<T>(seconds: u64, what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(began.elapsed() < Duration::from_secs(seconds), "not within {seconds} s: {what}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Writes a measurement for the summary of `cargo xtask kubernetes`.
+pub(crate) fn record(name: &str, value: &str) {
+    eprintln!("{name} {value}");
+    let Some(path) = std::env::var_os(MEASURED) else { return };
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    writeln!(file.unwrap(), "{name} {value}").unwrap();
+}
+
+fn skip(test: &str, why: &str) {
+    record("skipped", &format!("{test}: {why}"));
+}

@@ -1,0 +1,3 @@
+module windfall.dev/tests/function
+
+go 1.26

@@ -1,0 +1,3 @@
+module windfall.dev/tests/pause
+
+go 1.26
