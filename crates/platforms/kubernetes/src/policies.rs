@@ -57,7 +57,9 @@ fn tick_policy(
     if let Some((sizes, counts)) = policy.split_once('+').filter(|_| !is_checkpoint(policy)) {
         let (sizes, chain) = tick_policy(sizes, guards)?;
         let (counts, _) = tick_policy(counts, guards)?;
-        let both = SizesAndCounts { name: policy.to_owned(), sizes, counts };
+        // Names travel into labels of metrics, which have no plus.
+        let name = format!("{}_{}", sizes.name(), counts.name());
+        let both = SizesAndCounts { name, sizes, counts };
         return Ok((Box::new(both), chain));
     }
     let seed = Seed::new(0);
