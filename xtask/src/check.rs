@@ -27,9 +27,9 @@ const FUZZ_RUNS: u64 = 100_000;
 /// How much is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// For every change.
+    /// For every change; what CI runs.
     Short,
-    /// What CI runs.
+    /// With what has to be downloaded first.
     Ci,
     /// Everything there is.
     Long,

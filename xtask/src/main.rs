@@ -1,4 +1,4 @@
-//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check --ci` is what CI runs.
+//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check` is what CI runs.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks")]
 
 mod check;
@@ -26,8 +26,8 @@ enum Task {
 }
 
 const LIST: &str = "\
-cargo xtask check              for every change: format, lints, tests, docs, dependencies, fuzz targets
-cargo xtask check --ci         what CI runs: the same with cargo-deny, a run of every fuzz target and Python's short tests
+cargo xtask check              what CI runs: format, lints, tests, docs, dependencies, fuzz targets
+cargo xtask check --ci         the same with cargo-deny, a run of every fuzz target and Python's short tests
 cargo xtask check --long       everything: the same with the tests that train, measure or take minutes, in Python too
 cargo xtask bless              rewrite the golden files; review the difference before you commit it
 cargo xtask python             build the Python package and run its short tests in an environment of their own
