@@ -12,7 +12,7 @@
 //! law and an event costs O(log n); where they can, the node shares its cores by weighted max-min.
 //!
 //! The files: [`settings`] what a cluster is made of · `simulator` the state and the loop ·
-//! `dispatch` who starts where · [`queue_order`] who starts first · `admission` whom a node can take · `run` from start
+//! `dispatch` who starts where · `queue_order` who starts first · `admission` whom a node can take · `run` from start
 //! to end or kill · `supervise` looks, live changes and
 //! debts · `sharing` contended nodes · `instances` starts, stops, keep-alive · `observe` what ticks see
 //! and do · `faults` what goes wrong · [`ledger`] where every call went. [`noise`] draws that
