@@ -23,6 +23,8 @@ pub struct Line<'a> {
     pub labels: Vec<(&'a str, Cow<'a, str>)>,
     /// The value.
     pub value: f64,
+    /// When it was sampled, milliseconds since 1970; most pages leave it to the reader.
+    pub millis: Option<u64>,
 }
 
 impl Line<'_> {
@@ -60,7 +62,8 @@ pub fn line(text: &str) -> Option<Line<'_>> {
     };
     let mut words = rest.split_whitespace();
     let value = number(words.next()?)?;
-    Some(Line { name, labels, value })
+    let millis = words.next().and_then(|time| time.parse().ok());
+    Some(Line { name, labels, value, millis })
 }
 
 fn is_name(name: &str) -> bool {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use kube::Client;
+use windfall_core::Timestamp;
 
 use super::budget::Cursor;
 use super::exposition::{self, Line};
@@ -92,7 +93,9 @@ pub fn usage(page: &str) -> Vec<Reading> {
         let (pod, container) = container_of(&line)?;
         match line.name {
             "container_cpu_usage_seconds_total" => {
-                Some(Reading::CpuSeconds(pod, container, line.value))
+                let sampled =
+                    line.millis.map(|ms| Timestamp::from_nanos(ms.saturating_mul(1_000_000)));
+                Some(Reading::CpuSeconds { pod, container, seconds: line.value, sampled })
             }
             "container_memory_working_set_bytes" => {
                 Some(Reading::MemoryBytes(pod, container, line.value))
@@ -144,7 +147,12 @@ mod tests {
         assert_eq!(
             usage(resource),
             [
-                Reading::CpuSeconds(pod.clone(), "c".into(), 1.5),
+                Reading::CpuSeconds {
+                    pod: pod.clone(),
+                    container: "c".into(),
+                    seconds: 1.5,
+                    sampled: Some(Timestamp::from_nanos(1_000_000)),
+                },
                 Reading::MemoryBytes(pod.clone(), "c".into(), 100.0)
             ]
         );

@@ -15,7 +15,16 @@ use crate::cluster::Key;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
     /// CPU time of a container since it started, seconds.
-    CpuSeconds(Key, String, f64),
+    CpuSeconds {
+        /// The pod.
+        pod: Key,
+        /// The container.
+        container: String,
+        /// Its CPU time.
+        seconds: f64,
+        /// When the kubelet sampled it, by the node's clock; its pages repeat a sample for ten seconds and longer.
+        sampled: Option<Timestamp>,
+    },
     /// CPU of a container now, cores.
     CpuCores(Key, String, f64),
     /// Memory in use by a container, bytes.
@@ -54,6 +63,7 @@ struct At<T> {
 
 #[derive(Clone, Debug, Default)]
 struct ContainerSeries {
+    /// CPU time, at the time of its sample.
     seconds: Option<At<f64>>,
     cores: Option<At<f64>>,
     memory: Option<At<f64>>,
@@ -120,8 +130,9 @@ impl MetricsStore {
 
     fn put_one(&mut self, at: Timestamp, reading: Reading) {
         match reading {
-            Reading::CpuSeconds(pod, container, value) if is_amount(value) => {
-                self.container(pod, container).put_seconds(At { at, value });
+            Reading::CpuSeconds { pod, container, seconds, sampled } if is_amount(seconds) => {
+                let sample = At { at: sampled.unwrap_or(at), value: seconds };
+                self.container(pod, container).put_seconds(at, sample);
             }
             Reading::CpuCores(pod, container, value) if is_amount(value) => {
                 self.container(pod, container).cores = Some(At { at, value });
@@ -255,17 +266,21 @@ fn is_amount(value: f64) -> bool {
 
 impl ContainerSeries {
     fn newest(&self) -> Option<Timestamp> {
-        let times = [self.seconds, self.cores, self.memory, self.throttled];
+        let times = [self.cores, self.memory, self.throttled];
         times.into_iter().flatten().map(|one| one.at).max()
     }
 
-    /// A counter that went down has started anew: its container was restarted.
-    fn put_seconds(&mut self, now: At<f64>) {
+    /// A counter that went down has started anew: its container was restarted. Two samples are divided by the time
+    /// between them, which the node's clock knows; how fresh the result is, our own clock says.
+    fn put_seconds(&mut self, at: Timestamp, now: At<f64>) {
+        if self.seconds.is_some_and(|last| last.at == now.at) {
+            return;
+        }
         let last = self.seconds.replace(now);
         let Some(last) = last.filter(|last| last.at < now.at) else { return };
         let used = if now.value >= last.value { now.value - last.value } else { now.value };
         let cores = used / now.at.since(last.at).as_secs_f64();
-        self.cores = Some(At { at: now.at, value: cores });
+        self.cores = Some(At { at, value: cores });
     }
 
     fn put_throttling(&mut self, at: Timestamp, now: (f64, f64)) {

@@ -28,7 +28,7 @@ fn wanted(names: &[&str]) -> Wanted {
 
 fn usage(name: &str, seconds: f64, mib: f64) -> Vec<Reading> {
     vec![
-        Reading::CpuSeconds(pod(name), C.into(), seconds),
+        Reading::CpuSeconds { pod: pod(name), container: C.into(), seconds, sampled: None },
         Reading::MemoryBytes(pod(name), C.into(), mib * 1_048_576.0),
     ]
 }
@@ -117,4 +117,22 @@ fn what_is_no_number_was_not_measured() {
         store.put(at(10), vec![Reading::MemoryBytes(pod("a"), C.into(), 1.0)]);
         assert!(store.signals(&wanted(&["a"]), at(0)).is_none());
     }
+}
+
+#[test]
+fn a_sample_that_a_page_repeats_is_no_second_of_idleness() {
+    let mut store = MetricsStore::default();
+    let sample = |seconds: f64, sampled: u64| {
+        let sampled = Some(Timestamp::from_secs(sampled));
+        let cpu = Reading::CpuSeconds { pod: pod("a"), container: C.into(), seconds, sampled };
+        vec![cpu, Reading::MemoryBytes(pod("a"), C.into(), 1e6)]
+    };
+    // The node's clock is an hour behind ours and it samples every ten seconds: half a core throughout.
+    store.put(Timestamp::from_secs(4000), sample(1.0, 400));
+    store.put(Timestamp::from_secs(4010), sample(6.0, 410));
+    for second in 4011..4020 {
+        store.put(Timestamp::from_secs(second), sample(6.0, 410));
+    }
+    let signals = store.signals(&wanted(&["a"]), Timestamp::from_secs(4005)).unwrap();
+    assert!((signals.cpu_cores - 0.5).abs() < 1e-9, "{}", signals.cpu_cores);
 }
