@@ -10,11 +10,17 @@ mod chart;
 mod class;
 #[path = "cluster/control_groups.rs"]
 mod control_groups;
+#[path = "cluster/controller.rs"]
+mod controller;
 #[path = "cluster/definition.rs"]
 mod definition;
+#[path = "cluster/faults.rs"]
+mod faults;
 #[path = "cluster/kpa_beside.rs"]
 mod kpa_beside;
 #[path = "cluster/resize.rs"]
 mod resize;
 #[path = "cluster/scale_from_zero.rs"]
 mod scale_from_zero;
+#[path = "cluster/story.rs"]
+mod story;

@@ -174,7 +174,15 @@ pub(crate) async fn load(
     seconds: u64,
 ) -> Measured {
     let host = format!("Host: {service}.{namespace}.example.com");
-    let target = Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap();
+    send(Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap(), rate, seconds).await
+}
+
+/// The same to any address.
+pub(crate) async fn load_address(url: &str, rate: f64, seconds: u64) -> Measured {
+    send(Target::url(url, &[], None).unwrap(), rate, seconds).await
+}
+
+async fn send(target: Target, rate: f64, seconds: u64) -> Measured {
     let length = windfall_core::Duration::from_secs(seconds);
     let schedule = Schedule::generate(Shape::Constant, rate, length, 1, Seed::new(1)).unwrap();
     let send = move || {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::bed::{Bed, Needs, image, record, resource};
 use super::control_groups::{ContainerGroup, Limits};
 
-fn deployment(namespace: &str) -> Value {
+pub(crate) fn deployment(namespace: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "function", "namespace": namespace},
@@ -31,7 +31,7 @@ fn deployment(namespace: &str) -> Value {
 }
 
 /// Container id and restarts.
-fn container(pod: &Pod) -> (String, i32) {
+pub(crate) fn container(pod: &Pod) -> (String, i32) {
     let statuses = pod.status.as_ref().unwrap().container_statuses.as_ref().unwrap();
     (statuses[0].container_id.clone().unwrap(), statuses[0].restart_count)
 }
