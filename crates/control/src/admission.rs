@@ -129,6 +129,12 @@ impl AdmissionBook {
         Self { settings, ..Self::default() }
     }
 
+    /// Takes over what `before` counts, with this book's own settings. `before` counts nothing from then on.
+    pub fn inherit(&mut self, before: &mut Self) {
+        self.nodes = std::mem::take(&mut before.nodes);
+        self.harmed = std::mem::take(&mut before.harmed);
+    }
+
     /// How full the node would be with a call that is expected to use `demand`, if it may take it.
     pub fn admit(
         &self,

@@ -131,6 +131,28 @@ impl CallLoop {
         self.admission.as_ref()
     }
 
+    /// Counts what `before` has running in this loop's own book of expected use: the calls that another loop started are
+    /// on the same nodes.
+    pub fn inherit_admission(&mut self, before: &mut Self) {
+        if let (Some(mine), Some(theirs)) = (&mut self.admission, &mut before.admission) {
+            mine.inherit(theirs);
+        }
+    }
+
+    /// A look at a call of another loop that this one's book counts.
+    pub fn looked_elsewhere(&mut self, running: &RunningCall) {
+        if let Some(admission) = &mut self.admission {
+            admission.look(running, None);
+        }
+    }
+
+    /// A call of another loop that this one's book counts is gone.
+    pub fn closed_elsewhere(&mut self, end: &CallClose<'_>) {
+        if let Some(admission) = &mut self.admission {
+            admission.end(end);
+        }
+    }
+
     /// Other limits for failing policies; a quarantine is counted in questions to the policy.
     pub fn with_quarantine(mut self, quarantine: Quarantine) -> Self {
         self.quarantine = quarantine;

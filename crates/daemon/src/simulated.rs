@@ -9,8 +9,8 @@ mod rerun;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windfall_core::{
-    CallControl, CallRecord, Capabilities, Duration, Episodic, FunctionProfile, Needs, Observation,
-    Plan, Platform, PlatformError, Receipt, Seed, TelemetrySink, Timestamp, Workload,
+    CallRecord, Capabilities, Duration, Episodic, FunctionProfile, Observation, Plan, Platform,
+    PlatformError, Receipt, Seed, TelemetrySink, Timestamp, Workload,
 };
 use windfall_scenario::run::{reserved, simulator_settings};
 use windfall_scenario::{Scenario, size_cluster};
@@ -18,6 +18,7 @@ use windfall_sim::Simulator;
 use windfall_trace::TraceError;
 
 use crate::managed_platform::{Invoker, ManagedPlatform, NodeBar, PlatformKind};
+use crate::supervisor::PlatformParts;
 use endless::Endless;
 use rerun::{Memory, Rerun};
 
@@ -55,12 +56,9 @@ impl TelemetrySink for Tap {
 }
 
 impl SimulatedPlatform {
-    /// A cluster at rest whose calls are sized by `control`; `needs` says what its tick policy must see.
-    pub fn start(
-        world: &SimulatedWorld,
-        control: impl CallControl + 'static,
-        needs: Needs,
-    ) -> Result<Self, TraceError> {
+    /// A cluster at rest whose calls are sized by the control among `parts`.
+    pub fn start(world: &SimulatedWorld, parts: PlatformParts) -> Result<Self, TraceError> {
+        let PlatformParts { calls: control, needs, by_weight } = parts;
         let seed = Seed::new(world.seed);
         let scenario = &world.scenario;
         let mut workload = scenario.trace.open(seed)?;
@@ -70,6 +68,7 @@ impl SimulatedPlatform {
         let cluster = size_cluster(&reserved, load, scenario.node);
         let mut settings = simulator_settings(scenario, cluster);
         settings.keep_steps = true;
+        settings.cpu_weights = by_weight;
         settings.tells_presence = needs.presence;
         settings.prewarm_evicts = !needs.presence;
         let memory = Arc::new(Mutex::new(Memory::default()));

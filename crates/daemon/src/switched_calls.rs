@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Each loop has harvest pools of its own and lends only what its own calls have left, so nothing is lent twice while
-//! two loops are in use.
+//! two loops are in use. Where nodes take calls by expected use, the book of it goes from loop to loop: calls of a loop
+//! that was replaced are still on their nodes.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use windfall_control::CallLoop;
 use windfall_core::{
     Allocation, CallClose, CallControl, CallHints, CallId, CallOutcome, CallPlan, CallView,
-    GrantChange, Look, NodeId, Resized, RunningCall, Start, Timestamp,
+    GrantChange, Look, NodeId, NodeOffer, Resized, RunningCall, Start, Timestamp,
 };
 
 /// Finished calls that are kept for checks of a new policy.
@@ -97,7 +98,8 @@ impl SwitchedCalls {
     }
 
     fn take_offer(&mut self) {
-        if let Some(control) = self.slot.take() {
+        if let Some(mut control) = self.slot.take() {
+            control.inherit_admission(&mut self.current.control);
             let next = Charge { control, calls: BTreeSet::new() };
             let before = std::mem::replace(&mut self.current, next);
             if !before.calls.is_empty() {
@@ -110,6 +112,11 @@ impl SwitchedCalls {
     fn of(&mut self, call: CallId) -> &mut CallLoop {
         let retiring = self.retiring.iter_mut().find(|charge| charge.calls.contains(&call));
         &mut retiring.unwrap_or(&mut self.current).control
+    }
+
+    /// Whether a loop that was replaced has sized `call`.
+    fn is_retiring(&self, call: CallId) -> bool {
+        self.retiring.iter().any(|charge| charge.calls.contains(&call))
     }
 
     fn close_books(&mut self, end: &CallClose<'_>) {
@@ -141,6 +148,9 @@ impl CallControl for SwitchedCalls {
     }
 
     fn look(&mut self, running: &RunningCall, changes: &mut Vec<GrantChange>) -> Look {
+        if self.is_retiring(running.id) {
+            self.current.control.looked_elsewhere(running);
+        }
         self.of(running.id).look(running, changes)
     }
 
@@ -149,16 +159,28 @@ impl CallControl for SwitchedCalls {
     }
 
     fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
+        if self.is_retiring(end.call()) {
+            self.current.control.closed_elsewhere(&end);
+        }
         self.of(end.call()).close(end, changes);
         self.close_books(&end);
     }
 
+    fn admit(&self, call: &CallView, plan: &CallPlan, offer: &NodeOffer) -> Option<f64> {
+        self.current.control.admit(call, plan, offer)
+    }
+
     fn hints(&self) -> CallHints {
-        // The policy may change at any time, so nothing may ever be skipped.
-        CallHints::default()
+        let CallHints { admit_by, looks_while_short, .. } = self.current.control.hints();
+        // The policy may change at any time, so nothing may ever be skipped. Who admits calls stays the same: the manager
+        // refuses a policy that admits them in another way.
+        CallHints { admit_by, looks_while_short, ..CallHints::default() }
     }
 
     fn coverage(&self, node: NodeId, plan: &CallPlan, now: Timestamp) -> f64 {
         self.current.control.coverage(node, plan, now)
     }
 }
+
+#[cfg(test)]
+mod tests;

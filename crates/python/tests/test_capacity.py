@@ -69,7 +69,10 @@ def test_an_exception_in_a_policy_is_raised():
 def test_a_trace_is_a_world_as_well():
     trace = windfall.generate_trace(seed=5, functions=10, minutes=12.0)
     rows = windfall.capacity(["peak"], trace=trace, objective=LENIENT, seeds=[1], precision=1.5)
-    assert [row["policy"] for row in rows] == ["fixed", "peak-oracle", "peak-oracle, ordered"]
+    # Once for each over-commit that comes near the best.
+    assert list(dict.fromkeys(row["policy"] for row in rows)) == ["fixed", "peak-oracle", "peak-oracle, ordered"]
+    commits = [(row["policy"], row["over_commit"]) for row in rows]
+    assert len(set(commits)) == len(rows)
 
 
 def test_worlds_have_names():

@@ -12,7 +12,8 @@ use windfall_control::safeguards::{
 use windfall_control::{AdmissionSettings, CallLoop};
 use windfall_core::peak_range::PeakSettings;
 use windfall_core::{
-    CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Needs, Policy, SafeguardChain, Seed,
+    AdmitBy, CallPolicy, CallSafeguard, CallSafeguardChain, Duration, Needs, Policy,
+    SafeguardChain, Seed,
 };
 use windfall_policy::{
     Autothrottle, Ensure, EnsureScaling, Fixed, Greedy, Histogram, HybridHistogram, KeepAlive,
@@ -66,6 +67,15 @@ impl Assembled {
     /// What the observations of its ticks must contain.
     pub fn needs(&self) -> Needs {
         self.tick.as_ref().map_or_else(Needs::default, |tick| tick.needs())
+    }
+
+    /// Who decides whether a node can take a call.
+    pub fn admit_by(&self) -> AdmitBy {
+        match self.admission {
+            None => AdmitBy::Grants,
+            Some(Admission::ExpectedUse(_)) => AdmitBy::Control,
+            Some(Admission::FuturePeak) => AdmitBy::FuturePeak,
+        }
     }
 
     /// The loop that sizes calls with this policy behind its safeguards.

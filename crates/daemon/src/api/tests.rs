@@ -45,7 +45,7 @@ impl Site {
             ..Scenario::default()
         };
         let world = SimulatedWorld { scenario, seed: 5, speed: 60.0 };
-        let platform = SimulatedPlatform::start(&world, parts.calls, parts.needs).unwrap();
+        let platform = SimulatedPlatform::start(&world, parts).unwrap();
         let manager = Supervisor::new(prepared, Box::new(platform), Records::nowhere());
         let service = Service::start(manager, Clock::begin()).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windfall_core::{
-    Allocation, CallSafeguard, CallView, CpuCeiling, MilliCpu, Proposal, RunningCall,
+    Allocation, CallSafeguard, CallView, CpuCeiling, CpuDemand, MilliCpu, Proposal, RunningCall,
 };
 
 use super::{Governance, ORDER_RULES, Standing};
@@ -33,6 +33,8 @@ impl CallRule {
         proposal.amend_cpu(rule, size.cpu, reason);
         proposal.amend_memory(rule, size.memory, reason);
         proposal.amend_ceiling(rule, CpuCeiling::AtGrant, reason);
+        // Nobody's estimate of its use: where nodes are filled by expected use, the call counts with its size.
+        proposal.demand = Some(CpuDemand::constant(size.cpu.cores()));
         proposal.look_after = None;
         proposal.held_back = MilliCpu::ZERO;
     }

@@ -58,6 +58,8 @@ pub struct PlatformParts {
     pub calls: SwitchedCalls,
     /// What its observations must contain.
     pub needs: Needs,
+    /// Whether CPU is to be guaranteed by weight, where the platform has the choice.
+    pub by_weight: bool,
 }
 
 /// Parts of a manager that exist before its platform does.
@@ -77,11 +79,11 @@ pub fn prepare(settings: SupervisorSettings) -> Result<(Prepared, PlatformParts)
         Named { policy: settings.policy.clone(), settings: settings.policy_settings.clone() };
     let assembled = in_charge.assemble(settings.seed)?;
     let shadow = settings.shadow.as_deref().map(|name| named(name, &settings)).transpose()?;
-    let needs = assembled.needs();
+    let (needs, by_weight) = (assembled.needs(), assembled.by_weight);
     let Loops { calls, tick, chain } = loops(assembled, shadow, &governance, &[]);
     let control = ControlLoop::new(tick, chain);
     let calls = SwitchedCalls::new(calls, Arc::clone(&slot));
-    let parts = PlatformParts { calls, needs };
+    let parts = PlatformParts { calls, needs, by_weight };
     Ok((Prepared { control, governance, slot, settings, in_charge }, parts))
 }
 

@@ -2,7 +2,7 @@
 
 use windfall_core::{
     Allocation, CallCapabilities, CallClose, CallControl, CallId, CallOutcome, CallView, Duration,
-    FunctionId, NodeId, Room, Timestamp,
+    FunctionId, NodeId, NodeOffer, Room, Timestamp,
 };
 use windfall_registry::PolicySettings;
 use windfall_scenario::Scenario;
@@ -17,10 +17,9 @@ use crate::simulated::{SimulatedPlatform, SimulatedWorld};
 
 const OWN: Allocation = Allocation::new(2000, 512);
 
-/// One call of a function that uses `cores` of what it is given; what it was given.
-fn call(calls: &mut impl CallControl, id: u64, cores: f64) -> f64 {
+fn view(id: u64) -> CallView {
     let now = Timestamp::from_secs(id);
-    let view = CallView {
+    CallView {
         id: CallId(id),
         function: FunctionId(0),
         now,
@@ -37,7 +36,13 @@ fn call(calls: &mut impl CallControl, id: u64, cores: f64) -> f64 {
             memory_live: false,
         },
         foresight: None,
-    };
+    }
+}
+
+/// One call of a function that uses `cores` of what it is given; what it was given.
+fn call(calls: &mut impl CallControl, id: u64, cores: f64) -> f64 {
+    let view = view(id);
+    let now = view.now;
     let plan = calls.size(&view);
     let start = calls.start(&view, &plan, NodeId(0), Allocation::new(8000, 4096));
     let given = start.grant.cpu.cores();
@@ -109,7 +114,7 @@ fn busy_with(settings: SupervisorSettings) -> Supervisor {
     let scenario =
         Scenario { trace: Source::AzureLike(generator), loads: vec![0.3], ..Scenario::default() };
     let world = SimulatedWorld { scenario, seed: 3, speed: 1.0 };
-    let platform = SimulatedPlatform::start(&world, parts.calls, parts.needs).unwrap();
+    let platform = SimulatedPlatform::start(&world, parts).unwrap();
     Supervisor::new(prepared, Box::new(platform), Records::nowhere())
 }
 
@@ -225,6 +230,62 @@ fn a_deliberately_broken_set_of_weights_is_refused_by_the_check() {
     let live = live.read().unwrap();
     let refused = live.learning.versions.iter().find(|version| version.fate == Fate::Refused);
     assert!(refused.is_some_and(|version| version.reason.starts_with("it would")));
+}
+
+#[test]
+fn a_policy_that_fills_nodes_in_another_way_has_to_wait_for_a_restart() {
+    let mut manager = busy();
+    pass(&mut manager, 1..=30);
+    let next = Command::Policy {
+        name: "windfall-admission".to_owned(),
+        settings: PolicySettings::new(),
+        force: true,
+        origin: "user",
+    };
+    let why = manager.carry_out(Timestamp::from_secs(30), &next, "story").unwrap_err();
+    assert!(why.contains("restart with --policy"), "{why}");
+    assert_eq!(manager.live().read().unwrap().policy, "fixed");
+}
+
+/// Calls of a function whose use is known are packed; with the kill switch they count with their reservations again.
+#[test]
+fn the_kill_switch_ends_packing_by_expected_use() {
+    let settings = SupervisorSettings {
+        mode: Mode::Auto,
+        policy: "windfall-admission".to_owned(),
+        ..SupervisorSettings::default()
+    };
+    let (prepared, parts) = prepare(settings).unwrap();
+    let mut calls = parts.calls;
+    for id in 0..300 {
+        call(&mut calls, id, 0.2);
+    }
+    let packed = taken(&mut calls, 1000);
+    prepared.governance.set_killed(true);
+    let reserved = taken(&mut calls, 2000);
+    assert!(packed > reserved, "{packed} calls, {reserved} with the kill switch");
+    assert_eq!(reserved, 4, "8 cores, 2 reserved by each call");
+}
+
+/// How many calls an empty node of 8 cores takes.
+fn taken(calls: &mut impl CallControl, first: u64) -> u64 {
+    let offer = NodeOffer { node: NodeId(0), cores: 8.0, over_commit: 1.0 };
+    let begun: Vec<u64> = (first..first + 100)
+        .take_while(|&id| {
+            let view = view(id);
+            let plan = calls.size(&view);
+            let fits = calls.admit(&view, &plan, &offer).is_some();
+            if fits {
+                calls.start(&view, &plan, NodeId(0), OWN);
+            }
+            fits
+        })
+        .collect();
+    for id in first..=first + begun.len() as u64 {
+        let end = CallClose::Lost { call: CallId(id), node: NodeId(0) };
+        calls.close(end, &mut Vec::new());
+    }
+    begun.len() as u64
 }
 
 #[test]

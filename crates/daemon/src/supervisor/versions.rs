@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use windfall_core::{Seed, Timestamp};
+use windfall_core::{AdmitBy, Seed, Timestamp};
 use windfall_registry::{AssembleError, Assembled, PolicySettings, assemble};
 
 use super::build::{loops, named};
@@ -39,6 +39,23 @@ impl Named {
     }
 }
 
+/// A platform asks once who decides whether a node can take a call, and its book is made for that.
+fn admits_alike(present: &Assembled, candidate: &Assembled) -> Result<(), String> {
+    if present.admit_by() == candidate.admit_by() {
+        return Ok(());
+    }
+    let by = |policy: &Assembled| match policy.admit_by() {
+        AdmitBy::Grants => "by what is granted",
+        AdmitBy::Control => "by expected use",
+        AdmitBy::FuturePeak => "by what calls will use",
+    };
+    Err(format!(
+        "it fills nodes {}, the policy in charge {}, which cannot change while calls run: restart with --policy",
+        by(candidate),
+        by(present)
+    ))
+}
+
 impl Supervisor {
     /// Lets `next` take over if the check on recent calls accepts it, or in any case if `force` says so.
     pub(super) fn change_policy(
@@ -51,6 +68,7 @@ impl Supervisor {
         let refuse = |error: AssembleError| error.to_string();
         let mut candidate = next.assemble(self.settings.seed).map_err(refuse)?;
         let mut present = self.in_charge.assemble(self.settings.seed).map_err(refuse)?;
+        admits_alike(&present, &candidate)?;
         let finished = self.slot.finished();
         let verdict = check(present.call.as_mut(), candidate.call.as_mut(), &finished);
         if !verdict.is_accepted && !force {

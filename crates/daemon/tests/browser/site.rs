@@ -39,7 +39,7 @@ impl Site {
             ..Scenario::default()
         };
         let world = SimulatedWorld { scenario, seed: 1, speed: 20.0 };
-        let platform = SimulatedPlatform::start(&world, parts.calls, parts.needs);
+        let platform = SimulatedPlatform::start(&world, parts);
         let platform = Box::new(platform.expect("a generated world"));
         let manager = Supervisor::new(prepared, platform, Records::nowhere());
         let service = Service::start(manager, Clock::begin()).expect("threads");

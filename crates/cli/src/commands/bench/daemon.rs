@@ -120,7 +120,7 @@ fn manager(arguments: &Arguments) -> anyhow::Result<Supervisor> {
     let scenario =
         Scenario { trace: Source::AzureLike(generator), loads: vec![0.7], ..Scenario::default() };
     let world = SimulatedWorld { scenario, seed: 1, speed: 1.0 };
-    let platform = SimulatedPlatform::start(&world, parts.calls, parts.needs)?;
+    let platform = SimulatedPlatform::start(&world, parts)?;
     Ok(Supervisor::new(prepared, Box::new(platform), Records::nowhere()))
 }
 

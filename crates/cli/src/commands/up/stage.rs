@@ -258,7 +258,7 @@ fn simulated(
     let described = scenario.trace.describe();
     let world = SimulatedWorld { scenario, seed: arguments.seed, speed: arguments.speed };
     let (prepared, parts) = prepare(settings.clone())?;
-    let platform = SimulatedPlatform::start(&world, parts.calls, parts.needs)?;
+    let platform = SimulatedPlatform::start(&world, parts)?;
     preflight.ok("platform", &format!("simulated, {}", platform.kind().explained()));
     preflight.ok("load", &described);
     Ok(Stage {

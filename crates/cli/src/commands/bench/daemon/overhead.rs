@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use windfall_core::{
     Allocation, CallClose, CallControl, CallHints, CallPlan, CallView, GrantChange, Look, NodeId,
-    Resized, RunningCall, Start, Timestamp,
+    NodeOffer, Resized, RunningCall, Start, Timestamp,
 };
 use windfall_daemon::database::{Records, Retention, file_in};
 use windfall_daemon::embedded::load::{Amount, Called, SampleLoad};
@@ -67,6 +67,13 @@ impl CallControl for Timed {
 
     fn close(&mut self, end: CallClose<'_>, changes: &mut Vec<GrantChange>) {
         self.time(|control| control.close(end, changes));
+    }
+
+    fn admit(&self, call: &CallView, plan: &CallPlan, offer: &NodeOffer) -> Option<f64> {
+        let began = Instant::now();
+        let full = self.control.admit(call, plan, offer);
+        self.nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        full
     }
 
     fn hints(&self) -> CallHints {
