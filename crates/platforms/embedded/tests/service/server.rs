@@ -41,7 +41,7 @@ pub(crate) fn run(database: &str) {
     });
 }
 
-/// A running server.
+/// A running server. It ends with the test, also when that panics: what is left of one would fail all tests after it.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -87,6 +87,14 @@ impl Server {
             std::thread::sleep(Duration::from_millis(20));
         }
         false
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nothing to kill and to wait for where the test has done so.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
