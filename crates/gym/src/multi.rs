@@ -10,11 +10,10 @@ use windfall_rl::Split;
 use crate::moves::{Deployment, Moves, Range};
 use crate::pattern::Patterns;
 use crate::profile::TWELVE;
-use crate::reward::{Paid, RewardSettings};
+use crate::reward::{Earned, Paid, RewardSettings};
 use crate::scaling::{change, target_of};
 use crate::traffic::FunctionSetup;
-use crate::world::Rates;
-use crate::world::{World, WorldSettings};
+use crate::world::{Rates, World, WorldSettings};
 
 /// Name and version.
 pub const ID: &str = "windfall/MultiScaling-v0";
@@ -29,6 +28,32 @@ pub const FEATURES: [&str; 7] = [
     "memory_limit",
     "instances",
 ];
+
+/// What the seven [`FEATURES`] are made of.
+pub(crate) struct FunctionRow {
+    pub(crate) earned: Earned,
+    pub(crate) deployment: Deployment,
+    pub(crate) range: Range,
+    pub(crate) rates: Rates,
+}
+
+impl FunctionRow {
+    pub(crate) fn write(&self, row: &mut [f32]) {
+        let Self { earned, deployment, range, rates } = self;
+        let values = [
+            earned.preserved,
+            earned.cpu_utilisation,
+            earned.memory_utilisation,
+            change(rates.now, rates.before),
+            f64::from(deployment.cpu) / f64::from(range.cpu.1),
+            f64::from(deployment.memory) / f64::from(range.memory.1),
+            f64::from(deployment.instances) / f64::from(range.instances.1),
+        ];
+        for (out, value) in row.iter_mut().zip(values) {
+            *out = value as f32;
+        }
+    }
+}
 
 /// Settings of [`MultiScaling`].
 #[derive(Clone, Debug)]
@@ -150,21 +175,13 @@ impl MultiScaling {
         if !self.world.is_active(agent) {
             return row.fill(0.0);
         }
-        let (earned, deployment) = (self.world.earned(agent), self.world.deployment(agent));
-        let range = self.world.settings().range;
-        let Rates { now: rate, before } = self.world.rates(agent);
-        let values = [
-            earned.preserved,
-            earned.cpu_utilisation,
-            earned.memory_utilisation,
-            change(rate, before),
-            f64::from(deployment.cpu) / f64::from(range.cpu.1),
-            f64::from(deployment.memory) / f64::from(range.memory.1),
-            f64::from(deployment.instances) / f64::from(range.instances.1),
-        ];
-        for (out, value) in row.iter_mut().zip(values) {
-            *out = value as f32;
-        }
+        let function = FunctionRow {
+            earned: self.world.earned(agent),
+            deployment: self.world.deployment(agent),
+            range: self.world.settings().range,
+            rates: self.world.rates(agent),
+        };
+        function.write(row);
     }
 
     /// Writes which moves `agent` may make. Turning back at once is not among them: the row does not say

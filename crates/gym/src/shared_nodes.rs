@@ -33,10 +33,8 @@ use windfall_core::Seed;
 use windfall_rl::Split;
 
 use crate::moves::{Deployment, Moves, Range};
-use crate::multi::AgentStep;
+use crate::multi::{AgentStep, FunctionRow};
 use crate::reward::{Paid, RewardSettings};
-use crate::scaling::change;
-use crate::world::Rates;
 use function_load::{LoadPlan, Workload};
 pub use world::{Fared, SharedWorld};
 
@@ -187,21 +185,13 @@ impl SharedScaling {
 
     /// Writes what `agent` sees: the seven numbers of [`crate::multi::FEATURES`].
     pub fn write_row(&self, agent: usize, row: &mut [f32]) {
-        let (earned, deployment) = (self.world.earned(agent), self.world.deployment(agent));
-        let range = self.world.range();
-        let Rates { now: rate, before } = self.world.rates(agent);
-        let values = [
-            earned.preserved,
-            earned.cpu_utilisation,
-            earned.memory_utilisation,
-            change(rate, before),
-            f64::from(deployment.cpu) / f64::from(range.cpu.1),
-            f64::from(deployment.memory) / f64::from(range.memory.1),
-            f64::from(deployment.instances) / f64::from(range.instances.1),
-        ];
-        for (out, value) in row.iter_mut().zip(values) {
-            *out = value as f32;
-        }
+        let function = FunctionRow {
+            earned: self.world.earned(agent),
+            deployment: self.world.deployment(agent),
+            range: self.world.range(),
+            rates: self.world.rates(agent),
+        };
+        function.write(row);
     }
 
     /// Writes which moves `agent` may make, from nothing but what it knows of itself: its ranges, which way its

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windfall_control::CallLoop;
-use windfall_core::{
-    Allocation, CallDecision, CallPolicy, CallSafeguardChain, CallView, PolicyError,
-    SafeguardChain, Seed,
-};
+use windfall_core::{Allocation, CallSafeguardChain, SafeguardChain, Seed};
 use windfall_embedded::pool::{ScaleOut, SizedBy};
 use windfall_embedded::{AgentSettings, Deciders, GatewaySettings, Service, ServiceSettings};
 use windfall_load::{
@@ -22,6 +19,7 @@ use windfall_sandbox::Host;
 
 use super::autoscale::{KnativeTicks, Seen, Shared, read};
 use super::{POD_CPU, POD_MEMORY, PODS, RATE};
+use crate::as_reserved::AsReserved;
 use crate::error::{ExperimentError, system};
 
 /// The service under test.
@@ -160,26 +158,5 @@ fn outcome(measured: &Measured, seen: &Seen) -> LoadTestOutcome {
         in_service_per_pod: seen.in_flight_per_pod(),
         took: windfall_core::Duration::from_secs_f64(ROLL_OUT.as_secs_f64()) + measured.total,
         ..outcome
-    }
-}
-
-/// Calls share instances here, so nobody sizes them.
-struct AsReserved;
-
-impl CallPolicy for AsReserved {
-    fn name(&self) -> &str {
-        "fixed"
-    }
-
-    fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
-        Ok(CallDecision::exactly(call.reservation, "the user's size"))
-    }
-
-    fn leaves_calls_alone(&self) -> bool {
-        true
-    }
-
-    fn learns(&self) -> bool {
-        false
     }
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use windfall_control::{CallLoop, ControlLoop};
 use windfall_core::{
-    Allocation, CallDecision, CallPolicy, CallSafeguardChain, CallView, CpuCeiling, Decision,
-    FunctionId, Observation, Platform, Policy, PolicyError, SafeguardChain, Seed, Setting, Target,
+    Allocation, CallSafeguardChain, CpuCeiling, Decision, FunctionId, Observation, Platform,
+    Policy, PolicyError, SafeguardChain, Seed, Setting, Target,
 };
 use windfall_embedded::pool::{ScaleOut, SizedBy};
 use windfall_embedded::{AgentSettings, EmbeddedPlatform};
@@ -19,6 +19,7 @@ use windfall_papers::ece471::table::{SERVICE_RATE, SLO_SECONDS};
 use windfall_rl::random::Draw;
 use windfall_sandbox::Host;
 
+use crate::as_reserved::AsReserved;
 use crate::error::ExperimentError;
 use crate::stand::Stand;
 
@@ -228,27 +229,6 @@ fn per_number() -> f64 {
         begin.elapsed().as_secs_f64() * 1e9 / f64::from(NUMBERS)
     });
     tries.fold(f64::INFINITY, f64::min).max(0.1)
-}
-
-/// Calls share no instance and nobody sizes them: ticks do.
-struct AsReserved;
-
-impl CallPolicy for AsReserved {
-    fn name(&self) -> &str {
-        "fixed"
-    }
-
-    fn size(&mut self, call: &CallView) -> Result<CallDecision, PolicyError> {
-        Ok(CallDecision::exactly(call.reservation, "the user's size"))
-    }
-
-    fn leaves_calls_alone(&self) -> bool {
-        true
-    }
-
-    fn learns(&self) -> bool {
-        false
-    }
 }
 
 /// Decisions come from the environment's steps.
