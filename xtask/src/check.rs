@@ -38,39 +38,37 @@ pub(crate) enum Depth {
 pub(crate) fn steps(depth: Depth) -> Vec<Step> {
     let before = working_tree();
     let mut steps = vec![
-        Step { name: "format", action: cargo("fmt --all --check") },
-        Step {
-            name: "lints",
-            action: cargo("clippy --workspace --all-targets --all-features -- -D warnings"),
-        },
+        Step::new("format", cargo("fmt --all --check")),
+        Step::new("lints", cargo("clippy --workspace --all-targets --all-features -- -D warnings")),
+        Step::new("test programs", cargo("test --workspace --all-features --no-run")),
         // Unit tests, integration tests (the architecture rules among them) and doctests.
-        Step { name: "tests", action: tests(depth) },
-        Step { name: "docs", action: docs() },
-        Step { name: "dependencies", action: Box::new(move || dependencies(depth)) },
-        Step { name: "fuzz targets", action: Box::new(move || fuzz_targets(depth)) },
-        Step { name: "generated files", action: Box::new(move || generated_files(before)) },
+        Step::new("tests", tests(depth)),
     ];
     // Building the wheel and filling an environment take minutes that a check of every change need not take.
     match depth {
         Depth::Short => {}
-        Depth::Ci => steps.insert(3, python_where_possible()),
-        Depth::Long => {
-            steps.insert(3, python(true));
-            steps.insert(4, kubernetes());
-        }
+        Depth::Ci => steps.push(python_where_possible()),
+        Depth::Long => steps.extend([python(true), kubernetes()]),
     }
+    steps.extend([
+        // Tests of real services mostly wait, so what is left to compile is compiled beside them.
+        Step::beside("tests", "docs", docs()),
+        fuzz_targets(depth),
+        Step::new("dependencies", Box::new(move || dependencies(depth))),
+        Step::new("generated files", Box::new(move || generated_files(before))),
+    ]);
     steps
 }
 
 /// The Python package; says so where there is no Python to test it with.
 pub(crate) fn python(long: bool) -> Step {
-    Step { name: "python", action: Box::new(move || crate::python::run_tests(long)) }
+    Step::new("python", Box::new(move || crate::python::run_tests(long)))
 }
 
 /// The tests against a real cluster; says so where there can be none.
 fn kubernetes() -> Step {
     let cluster = Cluster { json: false, keep: false, knative: true, filter: None };
-    Step { name: "kubernetes", action: Box::new(move || cluster.step()) }
+    Step::new("kubernetes", Box::new(move || cluster.step()))
 }
 
 /// The short tests of the Python package, if its packages can be downloaded.
@@ -81,7 +79,7 @@ fn python_where_possible() -> Step {
             Ok(Outcome::Skipped(format!("the packages for the tests cannot be had: {why}")))
         }
     };
-    Step { name: "python", action: Box::new(action) }
+    Step::new("python", Box::new(action))
 }
 
 fn cargo(words: &'static str) -> Action {
@@ -100,12 +98,10 @@ fn tests(depth: Depth) -> Action {
     })
 }
 
-fn docs() -> Action {
-    Box::new(|| {
-        let mut docs = Command::new("cargo");
-        docs.args(["doc", "--workspace", "--no-deps"]);
-        passed(docs.env("RUSTDOCFLAGS", "-D warnings"))
-    })
+fn docs() -> Command {
+    let mut docs = Command::new("cargo");
+    docs.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    docs
 }
 
 fn passed(command: &mut Command) -> Result<Outcome, String> {
@@ -160,24 +156,30 @@ fn dependencies(depth: Depth) -> Result<Outcome, String> {
 }
 
 /// The short check compiles the targets, the others run them.
-fn fuzz_targets(depth: Depth) -> Result<Outcome, String> {
-    let is_run = match depth {
-        Depth::Short => false,
-        Depth::Ci => CARGO_FUZZ.install().is_ok(),
-        Depth::Long => true,
-    };
-    if is_run {
-        let campaign = Campaign { runs: FUZZ_RUNS, target: None, keep: false };
-        return campaign.run().map(|()| Outcome::Passed);
+fn fuzz_targets(depth: Depth) -> Step {
+    match depth {
+        Depth::Short => Step::beside("tests", "fuzz targets", compile_fuzz_targets()),
+        Depth::Ci | Depth::Long => {
+            Step::new("fuzz targets", Box::new(move || run_fuzz_targets(depth)))
+        }
     }
+}
+
+fn compile_fuzz_targets() -> Command {
     let mut check = Command::new("cargo");
     check.args(["check", "--manifest-path", "fuzz/Cargo.toml"]);
     // Nothing is linked, so libFuzzer itself need not be compiled; no file has to be there.
-    run(check.env("CUSTOM_LIBFUZZER_PATH", "target/libFuzzer.a"))?;
-    Ok(match depth {
-        Depth::Short => Outcome::Passed,
-        Depth::Ci | Depth::Long => Outcome::PassedWithout(
+    check.env("CUSTOM_LIBFUZZER_PATH", "target/libFuzzer.a");
+    check
+}
+
+fn run_fuzz_targets(depth: Depth) -> Result<Outcome, String> {
+    if depth == Depth::Ci && CARGO_FUZZ.install().is_err() {
+        run(&mut compile_fuzz_targets())?;
+        return Ok(Outcome::PassedWithout(
             "running them, because cargo-fuzz cannot be installed here".to_owned(),
-        ),
-    })
+        ));
+    }
+    let campaign = Campaign { runs: FUZZ_RUNS, target: None, keep: false };
+    campaign.run().map(|()| Outcome::Passed)
 }
