@@ -1,6 +1,7 @@
 //! Builds a workload from the tables of a published trace: applies windows and filters, and attaches to
 //! every function the facts that its trace records.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
@@ -62,8 +63,9 @@ pub(crate) fn open_azure_2019(
         notices
             .push(format!("{name}: {incomplete} functions left out that are missing from a table"));
     }
-    let window = options.window(invocations.minutes)?;
-    let (rows, totals) = rows_in(&invocations, window);
+    let (first, minutes) = options.window(invocations.minutes)?;
+    let stretch = options.overlay_minutes.map_or(minutes, |stretch| stretch.min(minutes));
+    let (rows, totals) = rows_in(&invocations, (first, minutes), stretch);
     let calls: Vec<f64> = invocations
         .functions
         .iter()
@@ -79,7 +81,7 @@ pub(crate) fn open_azure_2019(
         .filter(|(facts, _)| options.takes(facts))
         .collect();
     let (facts, rows): (Vec<FunctionFacts>, Vec<_>) = not_empty(kept, &name)?.into_iter().unzip();
-    let counts = MinuteCounts::new(window.1, &rows, totals, options.caps);
+    let counts = MinuteCounts::new(stretch, &rows, totals, options.caps);
     let memory = median_memory(&facts);
     let workload = Binned::new(facts, counts, options.placement, seed);
     Ok(with_needs(workload, memory, options.needs))
@@ -101,18 +103,25 @@ fn with_needs(
     }
 }
 
-/// Each function's minutes inside the window, counted from its start, and the total calls per minute.
+/// Each function's minutes inside the window, counted from its start and laid over each other in stretches of `stretch`
+/// minutes, and the total calls per minute.
 fn rows_in(
     invocations: &azure_2019::Invocations,
     (first, minutes): (u32, u32),
+    stretch: u32,
 ) -> (Vec<Vec<(u32, u32)>>, Vec<u64>) {
     let inside = |calls: &azure_2019::FunctionCalls| -> Vec<(u32, u32)> {
-        let shifted =
-            calls.minutes.iter().map(|&(minute, calls)| (minute.wrapping_sub(first), calls));
-        shifted.filter(|(minute, _)| *minute < minutes).collect()
+        let mut sums = BTreeMap::new();
+        for &(minute, calls) in &calls.minutes {
+            let minute = minute.wrapping_sub(first);
+            if minute < minutes {
+                *sums.entry(minute % stretch).or_insert(0) += calls;
+            }
+        }
+        sums.into_iter().collect()
     };
     let rows: Vec<Vec<(u32, u32)>> = invocations.functions.iter().map(inside).collect();
-    let mut totals = vec![0u64; minutes as usize];
+    let mut totals = vec![0u64; stretch as usize];
     for &(minute, calls) in rows.iter().flatten() {
         totals[minute as usize] += u64::from(calls);
     }

@@ -74,6 +74,10 @@ pub struct ReadOptions {
     pub calls_at_once: Option<Interval>,
     /// First minute and the one after the last, counted from the beginning of the trace.
     pub window_minutes: Option<(u32, u32)>,
+    /// Lays stretches of this many minutes over each other: all calls of the window arrive in its first stretch. Four
+    /// hours over each other are one hour with four times the calls of the same functions. For Azure's tables of 2019.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlay_minutes: Option<u32>,
     /// Keep only this many functions, from the start of the file.
     pub max_functions: Option<usize>,
     /// Leave out the function with the most calls.
@@ -125,6 +129,7 @@ impl Default for ReadOptions {
             huawei_scale: 1e-3,
             calls_at_once: None,
             window_minutes: None,
+            overlay_minutes: None,
             max_functions: None,
             without_busiest: false,
             without_sleepers: false,
@@ -150,6 +155,14 @@ impl ReadOptions {
             let value = format!("{from} to {to}").into();
             let allowed = "a first minute below the second number";
             return Err(TraceError::BadSetting { setting: "window_minutes", value, allowed });
+        }
+        if self.overlay_minutes == Some(0) {
+            let allowed = "at least one minute";
+            return Err(TraceError::BadSetting {
+                setting: "overlay_minutes",
+                value: "0".into(),
+                allowed,
+            });
         }
         if let Some(caps) = self.caps {
             for (setting, value) in [
@@ -206,6 +219,11 @@ impl ReadOptions {
             ("needs", *needs != default.needs && !counts, "counts per minute or bin"),
             ("without_sleepers", without_sleepers, "traces with run times"),
             ("skip_incomplete", *skip_incomplete && !tables, "Azure's three tables of 2019"),
+            (
+                "overlay_minutes",
+                self.overlay_minutes.is_some() && !tables,
+                "Azure's three tables of 2019",
+            ),
         ];
         match idle.into_iter().find(|(_, refused, _)| *refused) {
             None => Ok(()),

@@ -63,6 +63,9 @@ impl Source {
                 if let Some((from, to)) = options.window_minutes {
                     text += &format!(", minutes {from} to {to}");
                 }
+                if let Some(stretch) = options.overlay_minutes {
+                    text += &format!(", laid over each other every {stretch} minutes");
+                }
                 if let Some(functions) = options.max_functions {
                     text += &format!(", first {functions} functions");
                 }

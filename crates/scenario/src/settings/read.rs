@@ -138,6 +138,9 @@ fn read_options(
         calls_at_once: at_once
             .and_then(|ends| Some(Interval { low: *ends.first()?, high: *ends.get(1)? })),
         window_minutes: window.and_then(|window| Some((*window.first()?, *window.get(1)?))),
+        overlay_minutes: table
+            .whole("overlay_minutes", 1..=1_000_000, problems)
+            .map(|minutes| minutes as u32),
         max_functions: table
             .whole("max_functions", 1..=1_000_000, problems)
             .map(|functions| functions as usize),

@@ -17,6 +17,10 @@ const USUAL_MIB_PER_CORE: f64 = 4096.0;
 const SCARCE_MIB_PER_CORE: f64 = 100.0;
 /// Nodes of a cluster, unless they would be too small.
 const NODES: u32 = 4;
+/// The large world: so many stretches of the trace at once, on twice the nodes, so that a node has twice the cores beside
+/// the same reservations.
+const LARGE_STRETCHES: u32 = 4;
+const LARGE_NODES: u32 = 8;
 
 /// A world by its name.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,13 +38,14 @@ pub struct CapacityWorld {
 }
 
 /// Names of the worlds, and one line for lists.
-pub const NAMES: [(&str, &str); 10] = [
+pub const NAMES: [(&str, &str); 11] = [
     ("generated", "Generated functions: needs no data"),
     ("trace", "Azure's 500 functions, held-out half, thinned where one would decide"),
-    ("trace-uncapped", "The same as they are"),
-    ("trace-awake", "The first without functions that sleep"),
-    ("trace-tail", "The first without its three largest functions"),
-    ("trace-memory", "The first on nodes with 100 MiB for each core"),
+    ("trace-large", "The same with four stretches of time at once, on eight nodes"),
+    ("trace-uncapped", "Azure's 500 functions, held-out half, as they are"),
+    ("trace-awake", "`trace` without functions that sleep"),
+    ("trace-tail", "`trace` without its three largest functions"),
+    ("trace-memory", "`trace` on nodes with 100 MiB for each core"),
     ("others", "Azure's other 1,000 functions"),
     ("huawei", "Huawei's busiest functions, held-out half"),
     ("generated-memory", "Generated functions on nodes with 100 MiB for each core"),
@@ -77,7 +82,8 @@ impl CapacityWorld {
         let is_scarce = name.ends_with("-memory");
         let mib_per_core = if is_scarce { SCARCE_MIB_PER_CORE } else { world.mib_per_core };
         let without_largest = if name == "trace-tail" { 3 } else { 0 };
-        Some(Self { mib_per_core, without_largest, ..world })
+        let nodes = if name == "trace-large" { LARGE_NODES } else { world.nodes };
+        Some(Self { mib_per_core, without_largest, nodes, ..world })
     }
 
     /// Shares CPU at constant rates instead, as published simulations do.
@@ -147,12 +153,28 @@ fn trace(name: &str, data: &Path, minutes: u32) -> Option<Scenario> {
     let test = capped(Some(Fold::Test), (240, 240 + minutes));
     let options = match name {
         "trace" | "trace-memory" | "trace-tail" => test,
+        "trace-large" => large(minutes),
         "trace-uncapped" => ReadOptions { caps: None, ..test },
         "trace-awake" => ReadOptions { without_sleepers: true, ..test },
         "trace-train" => capped(Some(Fold::Train), (60, 60 + minutes)),
         _ => return None,
     };
     Some(read(data, "azure2019-joint-500fn-8h", options, minutes))
+}
+
+/// Four stretches at once. A function may keep as many times the calls busy, so that it is thinned as in one stretch.
+fn large(minutes: u32) -> ReadOptions {
+    let (usual, times) = (Caps::default(), f64::from(LARGE_STRETCHES));
+    let caps = Caps {
+        busy: usual.busy * times,
+        busy_in_a_minute: usual.busy_in_a_minute * times,
+        ..usual
+    };
+    ReadOptions {
+        caps: Some(caps),
+        overlay_minutes: Some(minutes),
+        ..capped(Some(Fold::Test), (240, 240 + LARGE_STRETCHES * minutes))
+    }
 }
 
 /// The last minutes of the hour. Half of these functions are called a few times an hour: with five minutes to warm up,

@@ -210,6 +210,26 @@ fn gusts_change_the_rate_of_a_minute_and_keep_that_of_an_hour() {
 }
 
 #[test]
+fn stretches_laid_over_each_other_keep_every_call() {
+    let directory = small_trace();
+    let arrivals = |overlay_minutes| {
+        let options = ReadOptions { overlay_minutes, ..ReadOptions::default() };
+        all(&mut *file(directory.path().to_owned(), options).open(Seed::new(1)).unwrap())
+    };
+    let (apart, together) = (arrivals(None), arrivals(Some(1)));
+    let last = |arrivals: &[Arrival]| arrivals.last().unwrap().at.as_secs_f64();
+    assert_eq!(apart.len(), together.len());
+    assert!(last(&apart) > 60.0 && last(&together) < 60.0);
+    let of_each = |arrivals: &[Arrival]| {
+        let mut calls = [0; 3];
+        arrivals.iter().for_each(|arrival| calls[arrival.function.index()] += 1);
+        calls
+    };
+    assert_eq!(of_each(&apart), of_each(&together));
+    assert_eq!(arrivals(Some(9)), apart, "longer than the trace");
+}
+
+#[test]
 fn functions_that_sleep_can_be_left_out() {
     let Some(path) = data("azure2019-joint-500fn-8h") else { return };
     let open = |without_sleepers| {

@@ -231,6 +231,7 @@ fn an_option_without_effect_is_rejected() {
     let scale = ReadOptions { huawei_scale: 0.5, ..usual() };
     let at_once = ReadOptions { calls_at_once: Some(Interval { low: 1.0, high: 2.0 }), ..usual() };
     let skip = ReadOptions { skip_incomplete: true, ..usual() };
+    let overlay = ReadOptions { overlay_minutes: Some(60), ..usual() };
     let directory = tempfile::tempdir().unwrap();
     let calls = directory.path().join("calls.csv");
     fs::write(&calls, "app,func,end_timestamp,duration\na,f,3,1\n").unwrap();
@@ -245,6 +246,7 @@ fn an_option_without_effect_is_rejected() {
             (&scale, "huawei_scale"),
             (&at_once, "calls_at_once"),
             (&skip, "skip_incomplete"),
+            (&overlay, "overlay_minutes"),
         ] {
             let text = opened(path, options.clone());
             assert!(text.contains(&format!("option {name} has no effect on this trace")), "{text}");
@@ -259,6 +261,8 @@ fn an_option_without_effect_is_rejected() {
     assert!(opened(&requests, odd).starts_with("calls_at_once is 3 to 2, allowed is two numbers"));
     let both = ReadOptions { huawei_scale: 0.5, ..at_once };
     assert!(opened(&requests, both).contains("without caps and huawei_scale"));
+    let none = ReadOptions { overlay_minutes: Some(0), ..usual() };
+    assert_eq!(opened(small.path(), none), "overlay_minutes is 0, allowed is at least one minute");
     let late = ReadOptions { window_minutes: Some((3, 9)), ..usual() };
     assert_eq!(
         opened(small.path(), late),
