@@ -6,7 +6,7 @@ use windfall_rl::env::{End, Environment, Spec, Step};
 use windfall_rl::random::Draw;
 
 use super::rewards::{Conduct, Design};
-use super::shown::{shown, state};
+use super::shown::{Shown, State, shown, state};
 use super::table::{Mode, Row, faithful, fixed};
 use super::{
     FEWEST_SHARES, HORIZON, INITIAL_SHARES, MOST_CONTAINERS, MOST_SHARES, RATES, SHARES_STEP,
@@ -166,11 +166,30 @@ impl Ece471 {
     /// What the server shows.
     #[inline]
     pub fn row(&self) -> Row {
-        match self.settings.mode {
-            Mode::Faithful => shown(self.containers, self.rate)
-                .map_or_else(|| faithful(self.containers, self.rate), |shown| shown.row),
-            Mode::FixedQuirks => fixed(self.containers, self.rate, self.shares, self.others),
+        match self.looked_up() {
+            Some(shown) => shown.row,
+            None => self.computed().0,
         }
+    }
+
+    /// What is known without computing it: all that an episode of the faithful mode can show.
+    #[inline]
+    fn looked_up(&self) -> Option<&'static Shown> {
+        match self.settings.mode {
+            Mode::Faithful => shown(self.containers, self.rate),
+            Mode::FixedQuirks => None,
+        }
+    }
+
+    /// What the server shows and the state, by the closed form.
+    #[inline(never)]
+    fn computed(&self) -> (Row, State) {
+        let Self { containers, rate, shares, others, .. } = *self;
+        let (row, shares, others) = match self.settings.mode {
+            Mode::Faithful => (faithful(containers, rate), 1024, 0),
+            Mode::FixedQuirks => (fixed(containers, rate, shares, others), shares, others),
+        };
+        (row, state(row, shares * containers, others, containers, rate))
     }
 
     /// Containers now.
@@ -195,21 +214,19 @@ impl Ece471 {
 
     /// Writes the state, in the course's order and scale.
     #[inline]
-    #[expect(clippy::cast_precision_loss, reason = "a direction is -1, 0 or 1")]
     pub fn observe(&self, observation: &mut [f32]) {
-        let (containers, rate) = (self.containers, self.rate);
-        let state = match self.settings.mode {
-            Mode::Faithful => shown(containers, rate).map_or_else(
-                || state(self.row(), 1024 * containers, 0, containers, rate),
-                |shown| shown.state,
-            ),
-            Mode::FixedQuirks => {
-                state(self.row(), self.shares * containers, self.others, containers, rate)
-            }
-        };
+        match self.looked_up() {
+            Some(shown) => self.write(&shown.state, observation),
+            None => self.write(&self.computed().1, observation),
+        }
+    }
+
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "a direction is -1, 0 or 1")]
+    fn write(&self, state: &State, observation: &mut [f32]) {
         // Of a known length, or each copy would be a call.
         if let Some((known, direction)) = observation.split_first_chunk_mut() {
-            *known = state;
+            *known = *state;
             if let Some(direction) = direction.first_mut() {
                 *direction = self.last as f32;
             }
@@ -246,6 +263,7 @@ impl Environment for Ece471 {
         self.observe(observation);
     }
 
+    #[inline]
     fn step(&mut self, action: usize, observation: &mut [f32]) -> Step {
         let outcome = self.act(ACTIONS[action].1);
         self.observe(observation);
@@ -257,6 +275,7 @@ impl Environment for Ece471 {
         }
     }
 
+    #[inline]
     fn mask(&self, allowed: &mut [bool]) {
         // What `is_legal` says of the five, without asking it five times: a mask is written after every step.
         let (some, shares) = (self.containers > 0, self.shares);
