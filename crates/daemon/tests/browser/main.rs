@@ -93,9 +93,9 @@ fn pictures(browser: &Browser<'_>, busiest: &str) {
             browser.show_as(width, is_dark);
             go(browser, &page, title);
             std::thread::sleep(std::time::Duration::from_millis(350));
-            let wide = "return document.documentElement.scrollWidth - innerWidth";
-            let over = browser.run(wide).as_i64().unwrap_or(0);
-            assert!(over <= 0, "{page} is {over} pixels wider than {width}");
+            // Not compared with the window's own width: a phone shows a page that is too wide in a wider one.
+            let wide = browser.run("return document.documentElement.scrollWidth").as_u64();
+            assert!(wide <= Some(u64::from(width)), "{page} is {wide:?} pixels wide at {width}");
             let picture = browser.picture();
             let name = page.split('/').next().unwrap_or_default();
             let scheme = if is_dark { "dark" } else { "light" };
