@@ -27,11 +27,22 @@ const FUZZ_RUNS: u64 = 100_000;
 /// How much is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// For every change; what CI runs.
+    /// For every change; what CI runs first.
     Short,
     /// With what has to be downloaded first.
     Ci,
     /// Everything there is.
+    Long,
+}
+
+/// Which tests of the Python package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Python {
+    /// Those without trainings.
+    Short,
+    /// The same, where their packages can be had.
+    IfPossible,
+    /// All of them.
     Long,
 }
 
@@ -47,8 +58,8 @@ pub(crate) fn steps(depth: Depth) -> Vec<Step> {
     // Building the wheel and filling an environment take minutes that a check of every change need not take.
     match depth {
         Depth::Short => {}
-        Depth::Ci => steps.push(python_where_possible()),
-        Depth::Long => steps.extend([python(true), kubernetes()]),
+        Depth::Ci => steps.push(python(Python::IfPossible)),
+        Depth::Long => steps.extend([python(Python::Long), kubernetes()]),
     }
     steps.extend([
         // Tests of real services mostly wait, so what is left to compile is compiled beside them.
@@ -61,8 +72,13 @@ pub(crate) fn steps(depth: Depth) -> Vec<Step> {
 }
 
 /// The Python package; says so where there is no Python to test it with.
-pub(crate) fn python(long: bool) -> Step {
-    Step::new("python", Box::new(move || crate::python::run_tests(long)))
+pub(crate) fn python(which: Python) -> Step {
+    let action = move || match which {
+        Python::Short => crate::python::run_tests(false),
+        Python::Long => crate::python::run_tests(true),
+        Python::IfPossible => python_if_possible(),
+    };
+    Step::new("python", Box::new(action))
 }
 
 /// The tests against a real cluster; says so where there can be none.
@@ -71,15 +87,14 @@ fn kubernetes() -> Step {
     Step::new("kubernetes", Box::new(move || cluster.step()))
 }
 
-/// The short tests of the Python package, if its packages can be downloaded.
-fn python_where_possible() -> Step {
-    let action = || match crate::python::prepare(false) {
+/// The short tests, unless their packages cannot be downloaded: what cannot be tested here is not broken.
+fn python_if_possible() -> Result<Outcome, String> {
+    match crate::python::prepare(false) {
         Ok(_) => crate::python::run_tests(false),
         Err(why) => {
             Ok(Outcome::Skipped(format!("the packages for the tests cannot be had: {why}")))
         }
-    };
-    Step::new("python", Box::new(action))
+    }
 }
 
 fn cargo(words: &'static str) -> Action {

@@ -1,4 +1,4 @@
-//! The chores of this repository. `cargo xtask` lists them; `cargo xtask check` is what CI runs.
+//! The chores of this repository. `cargo xtask` lists them; `.ci/run` is what CI runs of them.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program talks")]
 
 mod check;
@@ -10,7 +10,7 @@ mod tools;
 
 use std::process::{Command, ExitCode};
 
-use check::Depth;
+use check::{Depth, Python};
 use fuzz::Campaign;
 use kubernetes::Cluster;
 
@@ -21,16 +21,17 @@ enum Task {
     Check(Depth),
     Bless,
     Fuzz(Campaign),
-    Python { long: bool },
+    Python(Python),
     Kubernetes(Cluster),
 }
 
 const LIST: &str = "\
-cargo xtask check              what CI runs: format, lints, tests, docs, dependencies, fuzz targets
+cargo xtask check              what CI runs first: format, lints, tests, docs, dependencies, fuzz targets
 cargo xtask check --ci         the same with cargo-deny, a run of every fuzz target and Python's short tests
 cargo xtask check --long       everything: the same with the tests that train, measure or take minutes, in Python too
 cargo xtask bless              rewrite the golden files; review the difference before you commit it
 cargo xtask python             build the Python package and run its short tests in an environment of their own
+cargo xtask python --if-possible   the same; skipped where there is no Python or its packages cannot be downloaded
 cargo xtask python --long      all tests: trainings by stable-baselines3, in one file and by RLlib on Ray as well
 cargo xtask kubernetes         a real cluster with Knative on this machine, the tests against it, and its end
 cargo xtask kubernetes --format json   the summary as JSON
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
         Ok(Task::Bless) => bless(),
         Ok(Task::Fuzz(campaign)) => ended(campaign.run()),
         Ok(Task::Kubernetes(cluster)) => cluster.run(),
-        Ok(Task::Python { long }) => step::run_all(vec![check::python(long)]),
+        Ok(Task::Python(python)) => step::run_all(vec![check::python(python)]),
         Err(problem) => {
             eprintln!("error: {problem}\n\n{LIST}");
             ExitCode::from(2)
@@ -76,8 +77,9 @@ fn parse(words: &[String]) -> Result<Task, String> {
         ["check", "--ci"] => Ok(Task::Check(Depth::Ci)),
         ["check", "--long"] => Ok(Task::Check(Depth::Long)),
         ["bless"] => Ok(Task::Bless),
-        ["python"] => Ok(Task::Python { long: false }),
-        ["python", "--long"] => Ok(Task::Python { long: true }),
+        ["python"] => Ok(Task::Python(Python::Short)),
+        ["python", "--if-possible"] => Ok(Task::Python(Python::IfPossible)),
+        ["python", "--long"] => Ok(Task::Python(Python::Long)),
         ["kubernetes", options @ ..] => Cluster::parse(options).map(Task::Kubernetes),
         ["fuzz", options @ ..] => campaign(options).map(Task::Fuzz),
         other => Err(format!("there is no task `{}`; allowed is:", other.join(" "))),

@@ -10,8 +10,8 @@
 //! or a list of packages changes.
 //!
 //! The short tests use what `cargo test` has compiled: the profile `dev`, from which `test` inherits everything. (With
-//! the profile `test` itself, maturin's `cargo rustc` would build a program of tests.) The long ones measure and train, with the profile `quick`. Neither is what users get:
-//! `pip install .` builds with `release`.
+//! the profile `test` itself, maturin's `cargo rustc` would build a program of tests.) The long ones train and measure
+//! what users get: `pip install .` builds with `release` too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,7 +118,7 @@ fn version(python: &Path) -> String {
     said.map_or_else(|_| String::new(), |it| String::from_utf8_lossy(&it.stdout).trim().to_owned())
 }
 
-/// The newest wheel, built by maturin as `pip install .` would, but with a profile that links faster.
+/// The newest wheel, built by maturin as `pip install .` would, the short tests' one with another profile.
 fn build_wheel(folder: &Path, venv: &Path, long: bool) -> Result<PathBuf, String> {
     let wheels = folder.join("wheels");
     // Old wheels would be mistaken for the new one.
@@ -145,11 +145,11 @@ fn build_program(long: bool) -> Result<PathBuf, String> {
     }
     run(&mut build)?;
     let name = if cfg!(windows) { "windfall.exe" } else { "windfall" };
-    Ok(target().join(if long { "quick" } else { "debug" }).join(name))
+    Ok(target().join(if long { "release" } else { "debug" }).join(name))
 }
 
 fn profile(long: bool) -> &'static str {
-    if long { "quick" } else { "dev" }
+    if long { "release" } else { "dev" }
 }
 
 fn tool(venv: &Path, name: &str) -> PathBuf {

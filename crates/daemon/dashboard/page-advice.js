@@ -9,7 +9,7 @@ export function advicePage(app) {
     const { recommendations } = await read("/recommendations");
     const currency = app.status ? app.status.currency : "$";
     const total = recommendations.reduce((sum, one) => sum + one.saved_money_per_hour, 0);
-    note.textContent = recommendations.length ? `${recommendations.length} functions; all of them together save ${money(total, currency)} an hour` : "";
+    note.textContent = recommendations.length ? `${recommendations.length} functions; all of them together ${total < 0 ? "cost" : "save"} ${money(Math.abs(total), currency)} an hour` : "";
     body.replaceChildren(...(recommendations.length ? recommendations.map((one) => h("tr", {},
       h("td", {}, functionLink(one.name)), h("td", { class: "hide-small" }, slo(one.slo)), h("td", { class: "number hide-small" }, count(one.calls)),
       h("td", { class: "number" }, `${cores(one.reserved_cores)} → `, h("b", {}, cores(one.recommendation.cores)), " cores", h("div", { class: "soft" }, `${mib(one.reserved_mib)} → ${mib(one.recommendation.mib)}`)),

@@ -90,16 +90,16 @@ impl Cell {
             (*rows.reward, *rows.terminated, *rows.truncated) = (0.0, false, false);
             return self.reset(rows);
         }
-        let step = self.environment.step(action as usize, rows.observation);
+        let Rows { observation, mask, .. } = rows;
+        let step = self.environment.step_and_mask(action as usize, observation, mask);
         *rows.reward = f64::from(step.reward);
         *rows.terminated = step.end == End::Terminated;
         *rows.truncated = step.end == End::Truncated;
         self.is_over = step.end.is_over();
         if self.is_over && autoreset == Autoreset::SameStep {
             rows.final_observation.copy_from_slice(rows.observation);
-            return self.reset(rows);
+            self.reset(rows);
         }
-        self.environment.mask(rows.mask);
     }
 }
 

@@ -99,6 +99,18 @@ pub trait Environment: Send {
         allowed.fill(true);
     }
 
+    /// [`Self::step`], then [`Self::mask`]: one call through a pointer for whoever steps many.
+    fn step_and_mask(
+        &mut self,
+        action: usize,
+        observation: &mut [f32],
+        allowed: &mut [bool],
+    ) -> Step {
+        let step = self.step(action, observation);
+        self.mask(allowed);
+        step
+    }
+
     /// What else is worth knowing about the present state, by name; for people, not for learners.
     fn info(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
@@ -128,6 +140,15 @@ impl<E: Environment + ?Sized> Environment for Box<E> {
 
     fn mask(&self, allowed: &mut [bool]) {
         (**self).mask(allowed);
+    }
+
+    fn step_and_mask(
+        &mut self,
+        action: usize,
+        observation: &mut [f32],
+        allowed: &mut [bool],
+    ) -> Step {
+        (**self).step_and_mask(action, observation, allowed)
     }
 
     fn info(&self) -> Vec<(&'static str, f64)> {

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 use windfall_core::{
-    Allocation, Amendment, Answer, CallRecord, DecidedBy, FunctionId, TickRecord, Timestamp,
+    Allocation, Amendment, Answer, CallRecord, DecidedBy, Duration, FunctionId, TickRecord,
+    Timestamp,
 };
 
 use super::recent::end_word;
@@ -127,7 +128,9 @@ impl Tape {
             DecidedBy::Fallback(problem) => format!("fallback: {problem}"),
         };
         let seen = match call.input {
-            Some(input) => format!("reserves {}, input {input:.3}", held(call.reservation)),
+            Some(input) => {
+                format!("reserves {}, input {}", held(call.reservation), short(f64::from(input)))
+            }
             None => format!("reserves {}", held(call.reservation)),
         };
         let wait = call.started_at.since(call.arrived_at);
@@ -140,10 +143,10 @@ impl Tape {
             amended: amendments(&call.amendments),
             done: done(call),
             outcome: format!(
-                "{} after {:.0} ms ({:.0} ms waiting){killed}",
+                "{} after {} ms ({} ms waiting){killed}",
                 end_word(call.end),
-                call.ended_at.since(call.arrived_at).as_millis_f64(),
-                wait.as_millis_f64(),
+                millis(call.ended_at.since(call.arrived_at)),
+                millis(wait),
             ),
             trip,
             ..blank(now, TapeKind::Call)
@@ -194,6 +197,18 @@ fn blank(now: Timestamp, kind: TapeKind) -> TapeEntry {
         outcome: String::new(),
         trip: false,
     }
+}
+
+/// At most three decimals, and no zeros behind them.
+fn short(number: f64) -> String {
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Milliseconds, with a decimal where there are few.
+fn millis(length: Duration) -> String {
+    let ms = length.as_millis_f64();
+    if ms < 10.0 { format!("{ms:.1}") } else { format!("{ms:.0}") }
 }
 
 fn size(cores: f64, mib: f64) -> String {

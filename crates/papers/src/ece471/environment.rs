@@ -6,7 +6,7 @@ use windfall_rl::env::{End, Environment, Spec, Step};
 use windfall_rl::random::Draw;
 
 use super::rewards::{Conduct, Design};
-use super::shown::{shown, state};
+use super::shown::{Shown, State, shown, state};
 use super::table::{Mode, Row, faithful, fixed};
 use super::{
     FEWEST_SHARES, HORIZON, INITIAL_SHARES, MOST_CONTAINERS, MOST_SHARES, RATES, SHARES_STEP,
@@ -85,7 +85,8 @@ pub struct Outcome {
 #[derive(Clone, Debug)]
 pub struct Ece471 {
     settings: Settings,
-    spec: Spec,
+    /// Behind a pointer, so that what a step reads fits into one cache line: vectors hold hundreds of these.
+    spec: Box<Spec>,
     containers: u32,
     rate: u32,
     shares: u32,
@@ -99,7 +100,7 @@ impl Ece471 {
     /// Before its first reset.
     pub fn new(settings: Settings) -> Self {
         Self {
-            spec: spec(settings),
+            spec: Box::new(spec(settings)),
             settings,
             containers: 0,
             rate: 6,
@@ -125,19 +126,24 @@ impl Ece471 {
     }
 
     /// Acts.
+    ///
+    /// Computed without branches on the action: while an agent explores, a processor predicts every second one of
+    /// them wrong, which costs more than all that is computed here.
     #[inline]
     pub fn act(&mut self, action: Action) -> Outcome {
+        let is_legal = self.is_legal(action);
         // With a vertical part the horizontal one is ignored.
-        let horizontal = if action.vertical == 0 { action.horizontal } else { 0 };
-        let mut conduct = Conduct { illegal: !self.is_legal(action), ..Conduct::default() };
-        if !conduct.illegal {
-            self.shares = self.shares.saturating_add_signed(action.vertical);
-            self.containers = self.containers.saturating_add_signed(horizontal);
-            let direction = horizontal.signum();
-            conduct.reversal = direction * self.last < 0;
-            self.last = direction;
-            conduct.abandoned = self.rate > 0 && self.containers == 0;
-        }
+        let is_horizontal = is_legal & (action.vertical == 0);
+        let horizontal = action.horizontal * i32::from(is_horizontal);
+        self.shares = self.shares.saturating_add_signed(action.vertical * i32::from(is_legal));
+        self.containers = self.containers.saturating_add_signed(horizontal);
+        let direction = horizontal.signum();
+        let conduct = Conduct {
+            illegal: !is_legal,
+            reversal: direction * self.last < 0,
+            abandoned: is_legal & (self.rate > 0) & (self.containers == 0),
+        };
+        self.last = [self.last, direction][usize::from(is_legal)];
         self.steps += 1;
         let row = self.row();
         Outcome { row, reward: self.settings.design.pay(row, conduct), conduct }
@@ -148,23 +154,42 @@ impl Ece471 {
     pub fn is_legal(&self, action: Action) -> bool {
         let Action { vertical, horizontal } = action;
         let shares = i64::from(self.shares) + i64::from(vertical);
-        let is_too_much =
-            self.settings.mode == Mode::FixedQuirks && shares > i64::from(MOST_SHARES);
-        if vertical != 0 {
-            return self.containers > 0 && shares >= i64::from(FEWEST_SHARES) && !is_too_much;
-        }
+        let is_bounded = self.settings.mode == Mode::FixedQuirks;
+        let is_too_much = is_bounded & (shares > i64::from(MOST_SHARES));
+        let has_enough = (self.containers > 0) & (shares >= i64::from(FEWEST_SHARES));
         let after = i64::from(self.containers) + i64::from(horizontal);
-        (0..=i64::from(MOST_CONTAINERS)).contains(&after)
+        let fits = (0..=i64::from(MOST_CONTAINERS)).contains(&after);
+        let is_vertical = vertical != 0;
+        (is_vertical & has_enough & !is_too_much) | (!is_vertical & fits)
     }
 
     /// What the server shows.
     #[inline]
     pub fn row(&self) -> Row {
-        match self.settings.mode {
-            Mode::Faithful => shown(self.containers, self.rate)
-                .map_or_else(|| faithful(self.containers, self.rate), |shown| shown.row),
-            Mode::FixedQuirks => fixed(self.containers, self.rate, self.shares, self.others),
+        match self.looked_up() {
+            Some(shown) => shown.row,
+            None => self.computed().0,
         }
+    }
+
+    /// What is known without computing it: all that an episode of the faithful mode can show.
+    #[inline]
+    fn looked_up(&self) -> Option<&'static Shown> {
+        match self.settings.mode {
+            Mode::Faithful => shown(self.containers, self.rate),
+            Mode::FixedQuirks => None,
+        }
+    }
+
+    /// What the server shows and the state, by the closed form.
+    #[inline(never)]
+    fn computed(&self) -> (Row, State) {
+        let Self { containers, rate, shares, others, .. } = *self;
+        let (row, shares, others) = match self.settings.mode {
+            Mode::Faithful => (faithful(containers, rate), 1024, 0),
+            Mode::FixedQuirks => (fixed(containers, rate, shares, others), shares, others),
+        };
+        (row, state(row, shares * containers, others, containers, rate))
     }
 
     /// Containers now.
@@ -189,22 +214,22 @@ impl Ece471 {
 
     /// Writes the state, in the course's order and scale.
     #[inline]
-    #[expect(clippy::cast_precision_loss, reason = "a direction is -1, 0 or 1")]
     pub fn observe(&self, observation: &mut [f32]) {
-        let (containers, rate) = (self.containers, self.rate);
-        let state = match self.settings.mode {
-            Mode::Faithful => shown(containers, rate).map_or_else(
-                || state(self.row(), 1024 * containers, 0, containers, rate),
-                |shown| shown.state,
-            ),
-            Mode::FixedQuirks => {
-                state(self.row(), self.shares * containers, self.others, containers, rate)
+        match self.looked_up() {
+            Some(shown) => self.write(&shown.state, observation),
+            None => self.write(&self.computed().1, observation),
+        }
+    }
+
+    #[inline]
+    #[expect(clippy::cast_precision_loss, reason = "a direction is -1, 0 or 1")]
+    fn write(&self, state: &State, observation: &mut [f32]) {
+        // Of a known length, or each copy would be a call.
+        if let Some((known, direction)) = observation.split_first_chunk_mut() {
+            *known = *state;
+            if let Some(direction) = direction.first_mut() {
+                *direction = self.last as f32;
             }
-        };
-        let (known, direction) = observation.split_at_mut(observation.len().min(state.len()));
-        known.copy_from_slice(&state[..known.len()]);
-        if let Some(direction) = direction.first_mut() {
-            *direction = self.last as f32;
         }
     }
 }
@@ -238,6 +263,7 @@ impl Environment for Ece471 {
         self.observe(observation);
     }
 
+    #[inline]
     fn step(&mut self, action: usize, observation: &mut [f32]) -> Step {
         let outcome = self.act(ACTIONS[action].1);
         self.observe(observation);
@@ -249,6 +275,7 @@ impl Environment for Ece471 {
         }
     }
 
+    #[inline]
     fn mask(&self, allowed: &mut [bool]) {
         // What `is_legal` says of the five, without asking it five times: a mask is written after every step.
         let (some, shares) = (self.containers > 0, self.shares);
@@ -257,7 +284,10 @@ impl Environment for Ece471 {
         let up = some & (shares <= most - step);
         let down = some & (shares >= FEWEST_SHARES + step);
         let legal = [true, self.containers < MOST_CONTAINERS, some, up, down];
-        allowed.iter_mut().zip(legal).for_each(|(allowed, legal)| *allowed = legal);
+        match allowed.first_chunk_mut() {
+            Some(all) => *all = legal,
+            None => allowed.copy_from_slice(&legal[..allowed.len()]),
+        }
     }
 
     fn info(&self) -> Vec<(&'static str, f64)> {

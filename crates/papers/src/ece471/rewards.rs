@@ -64,11 +64,12 @@ impl Design {
     pub fn pay(self, row: Row, conduct: Conduct) -> f64 {
         let Conduct { illegal, reversal, abandoned } = conduct;
         let is_punished = match self {
-            Self::Authors => illegal || reversal || abandoned,
-            Self::Penalties => illegal || reversal,
+            Self::Authors => illegal | reversal | abandoned,
+            Self::Penalties => illegal | reversal,
             Self::OverProvisioning | Self::TightPacking | Self::Balance => false,
         };
-        if is_punished { PENALTY } else { self.score(row.util, row.slo) }
+        // Looked up, because nobody can predict it while an agent explores.
+        [self.score(row.util, row.slo), PENALTY][usize::from(is_punished)]
     }
 
     /// The course's own check of a design on three fixed states; nothing where the course has none.

@@ -43,7 +43,7 @@ class PythonTable(gym.Env[NDArray[np.float32], int]):
     metadata: dict[str, Any] = {"render_modes": []}
 
     def __init__(self, rate: int | None = None) -> None:
-        self.observation_space = spaces.Box(0.0, 1.0, (6,), dtype=np.float32)
+        self.observation_space = spaces.Box(np.zeros(6, dtype=np.float32), np.ones(6, dtype=np.float32))
         actions: Any = spaces.Discrete(5)  # of which type differs between Gymnasium 1.3 and 1.4
         self.action_space = actions
         self.fixed_rate, self.rate = rate, 6
