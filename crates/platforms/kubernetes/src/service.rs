@@ -30,6 +30,8 @@ const LEASE: &str = "windfall";
 const SECRET: &str = "windfall-webhook";
 /// Time between two tries of anything that is needed once.
 const RETRY: Duration = Duration::from_secs(2);
+/// A first list that has failed for so long is said in the conditions.
+const FIRST_LIST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How the process runs.
 #[derive(Clone, Debug)]
@@ -69,6 +71,7 @@ pub struct Service {
     pub world: Arc<World>,
     /// The counters.
     pub instruments: Arc<Instruments>,
+    health: Arc<WatchHealth>,
     controller: Controller,
     leadership: Arc<Leadership>,
     tasks: JoinSet<()>,
@@ -117,12 +120,12 @@ impl Service {
         let controller = Controller::new(
             client.clone(),
             Arc::clone(&world),
-            health,
+            Arc::clone(&health),
             sources,
             options.settings.clone(),
             (Arc::clone(&instruments), Arc::clone(&leadership)),
         );
-        Self { world, instruments, controller, leadership, tasks, options, client }
+        Self { world, instruments, health, controller, leadership, tasks, options, client }
     }
 
     /// Whether the first lists are complete.
@@ -135,7 +138,15 @@ impl Service {
 
     /// One pass, if this replica acts and knows enough.
     pub async fn pass(&mut self) -> Option<PassReport> {
-        if !(self.leadership.holds() && self.is_ready()) {
+        if !self.leadership.holds() {
+            return None;
+        }
+        if !self.is_ready() {
+            // Without the policies there is nobody to tell; their own watch is in the log.
+            let problem = self.health.failing(FIRST_LIST_PATIENCE);
+            if let Some(problem) = problem.filter(|_| self.world.cluster().policies.is_complete()) {
+                self.controller.pass_blind(&problem, now()).await;
+            }
             return None;
         }
         let report = self.controller.pass(now()).await;

@@ -102,19 +102,10 @@ impl Bed {
 
     /// A Knative Service of the function under test, once it is ready.
     pub(crate) async fn knative_service(&self, namespace: &str, name: &str, annotations: Value) {
-        let object = json!({
-            "apiVersion": "serving.knative.dev/v1", "kind": "Service",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"template": {
-                "metadata": {"annotations": annotations},
-                "spec": {
-                    "timeoutSeconds": 5, "responseStartTimeoutSeconds": 5,
-                    "containers": [{
-                        "image": image(), "ports": [{"containerPort": 8080}],
-                        "resources": {
-                            "requests": {"cpu": "20m", "memory": "32Mi"},
-                            "limits": {"cpu": "500m", "memory": "128Mi"}}}]}}}
-        });
+        let resources = json!({
+            "requests": {"cpu": "20m", "memory": "32Mi"},
+            "limits": {"cpu": "500m", "memory": "128Mi"}});
+        let object = knative_object(namespace, name, &annotations, &resources);
         let services = knative_services();
         self.apply(&services, &object).await;
         let api = self.api(&services, Some(namespace));
@@ -124,6 +115,25 @@ impl Bed {
         })
         .await;
     }
+}
+
+/// A Knative Service of the function under test. `timeoutSeconds` is also the time that a pod may drain.
+pub(crate) fn knative_object(
+    namespace: &str,
+    name: &str,
+    annotations: &Value,
+    resources: &Value,
+) -> Value {
+    json!({
+        "apiVersion": "serving.knative.dev/v1", "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"template": {
+            "metadata": {"annotations": annotations},
+            "spec": {
+                "timeoutSeconds": 5, "responseStartTimeoutSeconds": 5,
+                "containers": [{
+                    "image": image(), "ports": [{"containerPort": 8080}], "resources": resources}]}}}
+    })
 }
 
 /// What a test cannot do without.
@@ -177,6 +187,17 @@ pub(crate) async fn load(
     send(Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap(), rate, seconds).await
 }
 
+/// Sends these calls to a Knative Service.
+pub(crate) async fn load_as(
+    namespace: &str,
+    service: &str,
+    query: &str,
+    schedule: Schedule,
+) -> Measured {
+    let host = format!("Host: {service}.{namespace}.example.com");
+    play(Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap(), schedule).await
+}
+
 /// The same to any address.
 pub(crate) async fn load_address(url: &str, rate: f64, seconds: u64) -> Measured {
     send(Target::url(url, &[], None).unwrap(), rate, seconds).await
@@ -184,7 +205,10 @@ pub(crate) async fn load_address(url: &str, rate: f64, seconds: u64) -> Measured
 
 async fn send(target: Target, rate: f64, seconds: u64) -> Measured {
     let length = windfall_core::Duration::from_secs(seconds);
-    let schedule = Schedule::generate(Shape::Constant, rate, length, 1, Seed::new(1)).unwrap();
+    play(target, Schedule::generate(Shape::Constant, rate, length, 1, Seed::new(1)).unwrap()).await
+}
+
+async fn play(target: Target, schedule: Schedule) -> Measured {
     let send = move || {
         windfall_load::run(&schedule, &[target], &Generator::default(), &AtomicBool::new(false))
     };
