@@ -22,6 +22,8 @@ mod door;
 mod faults;
 #[path = "cluster/faults_of_the_server.rs"]
 mod faults_of_the_server;
+#[path = "cluster/installed.rs"]
+mod installed;
 #[path = "cluster/knative_size.rs"]
 mod knative_size;
 #[path = "cluster/kpa_beside.rs"]

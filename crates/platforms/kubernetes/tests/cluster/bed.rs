@@ -1,7 +1,8 @@
 //! The cluster that the tests stand on: what it has, objects in it, load on it.
 
 use std::io::Write as _;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -165,6 +166,19 @@ pub(crate) fn image() -> String {
     std::env::var("WINDFALL_KUBERNETES_IMAGE").unwrap_or_else(|_| "dev.local/function:1".to_owned())
 }
 
+/// Sets the number of pods of a workload, as its user would.
+pub(crate) async fn scale(
+    bed: &Bed,
+    kind: &ApiResource,
+    namespace: &str,
+    name: &str,
+    replicas: u32,
+) {
+    let patch = json!({"spec": {"replicas": replicas}});
+    let api = bed.api(kind, Some(namespace));
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+}
+
 pub(crate) fn condition(object: &Value, name: &str) -> bool {
     let all = object["status"]["conditions"].as_array();
     all.is_some_and(|all| all.iter().any(|one| one["type"] == name && one["status"] == "True"))
@@ -198,14 +212,34 @@ pub(crate) async fn load_as(
     play(Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap(), schedule).await
 }
 
-/// The same to any address.
-pub(crate) async fn load_address(url: &str, rate: f64, seconds: u64) -> Measured {
-    send(Target::url(url, &[], None).unwrap(), rate, seconds).await
+/// The same to any address, until this is dropped.
+pub(crate) struct Traffic(Arc<AtomicBool>);
+
+impl Traffic {
+    pub(crate) fn start(url: &str, rate: f64, seconds: u64) -> Self {
+        let target = Target::url(url, &[], None).unwrap();
+        let stop = Arc::<AtomicBool>::default();
+        let stops = Arc::clone(&stop);
+        let schedule = constant(rate, seconds);
+        let send = move || windfall_load::run(&schedule, &[target], &Generator::default(), &stops);
+        tokio::task::spawn_blocking(send);
+        Self(stop)
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 async fn send(target: Target, rate: f64, seconds: u64) -> Measured {
+    play(target, constant(rate, seconds)).await
+}
+
+fn constant(rate: f64, seconds: u64) -> Schedule {
     let length = windfall_core::Duration::from_secs(seconds);
-    play(target, Schedule::generate(Shape::Constant, rate, length, 1, Seed::new(1)).unwrap()).await
+    Schedule::generate(Shape::Constant, rate, length, 1, Seed::new(1)).unwrap()
 }
 
 async fn play(target: Target, schedule: Schedule) -> Measured {

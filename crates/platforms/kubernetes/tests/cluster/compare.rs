@@ -22,11 +22,11 @@ use super::controller::{Controller, install, policies};
 /// Where the table goes.
 const RESULTS: &str = "WINDFALL_KUBERNETES_COMPARE";
 const REPETITIONS: u32 = 3;
-const TARGETS: [u32; 5] = [1, 3, 10, 30, 100];
+const TARGETS: [u32; 4] = [1, 3, 10, 100];
 /// Seconds at a low rate, at a high one, and low again.
-const PHASES: [(f64, bool); 3] = [(8.0, false), (14.0, true), (8.0, false)];
+const PHASES: [(f64, bool); 3] = [(6.0, false), (12.0, true), (6.0, false)];
 /// The search for a target looks at the middle only.
-const SEARCH: [(f64, bool); 2] = [(4.0, false), (12.0, true)];
+const SEARCH: [(f64, bool); 2] = [(4.0, false), (10.0, true)];
 
 struct Workload {
     name: &'static str,
@@ -94,7 +94,7 @@ struct Comparison {
 
 impl Comparison {
     async fn deploy(&self, name: &str, target: Option<u32>) {
-        let mut annotations = json!({"autoscaling.knative.dev/window": "20s",
+        let mut annotations = json!({"autoscaling.knative.dev/window": "12s",
             "autoscaling.knative.dev/max-scale": "10"});
         if let Some(target) = target {
             annotations["autoscaling.knative.dev/target"] = json!(target.to_string());

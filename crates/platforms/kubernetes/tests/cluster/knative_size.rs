@@ -205,7 +205,11 @@ impl Stage {
             seen(&self.bed, &self.namespace).await.is_none().then_some(())
         })
         .await;
-        assert_eq!(group.limits(), Limits { cpu_quota: 30_000, memory: 192 << 20 });
+        // The policy goes when the API server has the user's size; the node follows.
+        until(10, "the kernel has the user's size", async || {
+            (group.limits() == Limits { cpu_quota: 30_000, memory: 192 << 20 }).then_some(())
+        })
+        .await;
         for revision in self.revisions().await {
             let annotations = revision.annotations();
             assert!(!annotations.contains_key(ORIGINAL_ANNOTATIONS));
