@@ -17,10 +17,15 @@ use super::faults_of_the_server::{ALLOWED, LIMIT, USERS_CPU, managed_pod, until_
 const GROUP: &str = "rbac.authorization.k8s.io";
 /// A user of the test cluster without any right of its own.
 const USER: &str = "limited";
+const ROLE: &str = "windfall-limited";
 
 /// Gives the user the controller's roles, without what `without` names.
 async fn grant(bed: &Bed, namespace: &str, without: Option<&str>) {
-    let [mut cluster, own] = rbac::roles(namespace);
+    let [mut cluster, mut own] = rbac::roles(namespace);
+    // The chart brings roles of the usual name.
+    for role in [&mut cluster, &mut own] {
+        role["metadata"]["name"] = json!(ROLE);
+    }
     if let Some(without) = without {
         for rule in cluster["rules"].as_array_mut().unwrap() {
             rule["resources"].as_array_mut().unwrap().retain(|one| one != without);
@@ -35,13 +40,12 @@ async fn grant(bed: &Bed, namespace: &str, without: Option<&str>) {
     let subject = json!([{"apiGroup": GROUP, "kind": "User", "name": USER}]);
     let binding = |kind: &str, role: &str, metadata: Value| {
         json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": metadata,
-            "subjects": subject, "roleRef": {"apiGroup": GROUP, "kind": role, "name": "windfall"}})
+            "subjects": subject, "roleRef": {"apiGroup": GROUP, "kind": role, "name": ROLE}})
     };
-    let all = binding("ClusterRoleBinding", "ClusterRole", json!({"name": "windfall-limited"}));
+    let all = binding("ClusterRoleBinding", "ClusterRole", json!({"name": ROLE}));
     let kind = resource(GROUP, "v1", "ClusterRoleBinding", "clusterrolebindings");
     bed.apply(&kind, &all).await;
-    let own =
-        binding("RoleBinding", "Role", json!({"name": "windfall-limited", "namespace": namespace}));
+    let own = binding("RoleBinding", "Role", json!({"name": ROLE, "namespace": namespace}));
     bed.apply(&resource(GROUP, "v1", "RoleBinding", "rolebindings"), &own).await;
 }
 
