@@ -102,7 +102,7 @@ impl Stage {
     }
 
     /// A target of requests per pod goes to the live Revision and from there to Knative's autoscaler.
-    async fn annotates(&self) {
+    async fn annotates(&self, pod: &Pod) {
         let traffic = load(&self.namespace, "hello", "sleep=400", 10.0, 45);
         let annotated = async {
             let kind = resource(
@@ -125,6 +125,8 @@ impl Stage {
         let revisions = self.revisions().await;
         assert!(revisions[0].annotations().contains_key(ORIGINAL_ANNOTATIONS));
         assert_eq!(revisions.len(), 1, "no new Revision");
+        let after = self.pods.get(&pod.name_any()).await.unwrap();
+        assert_eq!(identity(&after), identity(pod), "the pod was neither replaced nor restarted");
     }
 
     /// A new pod has the size from its creation.
@@ -206,10 +208,18 @@ impl Stage {
         })
         .await;
         // The policy goes when the API server has the user's size; the node follows.
-        until(10, "the kernel has the user's size", async || {
-            (group.limits() == Limits { cpu_quota: 30_000, memory: 192 << 20 }).then_some(())
-        })
-        .await;
+        let (began, users) = (Instant::now(), Limits { cpu_quota: 30_000, memory: 192 << 20 });
+        while group.limits() != users {
+            let now = self.pods.get_opt(&pod.name_any()).await.unwrap();
+            let asked = now.as_ref().map(|pod| users_container(pod).resources.clone());
+            let status = now.as_ref().and_then(|pod| pod.status.clone());
+            assert!(
+                began.elapsed() < Duration::from_secs(10),
+                "{:?}, asked for {asked:?}, {status:?}",
+                group.limits()
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         for revision in self.revisions().await {
             let annotations = revision.annotations();
             assert!(!annotations.contains_key(ORIGINAL_ANNOTATIONS));
@@ -241,8 +251,8 @@ async fn knative_pods_are_sized_at_creation_and_live_and_stay_so() {
     let mut controller = stage.controller();
 
     stage.live(&pod).await;
-    stage.annotates().await;
-    let pod = stage.at_creation(&stage.ready("hello-00001", "").await).await;
+    stage.annotates(&pod).await;
+    let pod = stage.at_creation(&pod).await;
     let mut controller = stage.through_a_restart(&pod, &mut controller).await;
     let (_, _controller) = stage.through_an_outage(&pod, &mut controller).await;
     let pod = stage.through_a_new_revision().await;
