@@ -103,6 +103,10 @@ impl Cluster {
         let mut place = Place::new(build, has_node);
         // The cluster idles while the tests compile, so they are compiled before it starts.
         suite::compile()?;
+        if has_node {
+            let program = target().join("debug/windfall-kubernetes");
+            place.run_script("own-image.sh", &[&program.to_string_lossy()])?;
+        }
         let began = Instant::now();
         let mode = match (has_node, self.knative) {
             (false, _) => "without-node",

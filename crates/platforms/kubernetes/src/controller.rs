@@ -31,7 +31,7 @@ use crate::leader::Leadership;
 use crate::metrics::{Budget, MetricsSource, Wanted};
 use crate::platform::{KubernetesPlatform, Membership, wanted};
 use crate::policies::{PolicyProblem, control_loop};
-use crate::resource_policy::{ResourcePolicyStatus, Reverted, TargetKind};
+use crate::resource_policy::{ResourcePolicy, ResourcePolicyStatus, Reverted, TargetKind};
 use crate::watch::WatchHealth;
 use crate::world::World;
 
@@ -180,6 +180,20 @@ impl Controller {
         report
     }
 
+    /// Says why nothing is decided while a first list has never been complete. Nothing is known well enough to act on, and
+    /// nothing but the condition is written.
+    pub async fn pass_blind(&mut self, problem: &str, now: Timestamp) {
+        let known: Vec<_> =
+            self.world.cluster().policies.iter().map(|(_, one)| Arc::clone(one)).collect();
+        let mut writes = Vec::new();
+        for policy in known.iter().filter(|one| one.metadata.deletion_timestamp.is_none()) {
+            let status = status::blind(policy, problem, now);
+            writes.extend(news(policy, status));
+        }
+        let budget = Budget::new(self.settings.writes);
+        self.send(writes, &budget).await;
+    }
+
     /// What earlier controllers wrote about returns, so that a restart does not shorten a cooldown.
     fn remember_reverts(&mut self, sorted: &[Sorted]) {
         for one in sorted {
@@ -319,7 +333,7 @@ impl Controller {
                 late.push(Write::event(&one.policy, true, "Reverted", reason));
             }
             let status = self.status_of(one, target.as_ref(), now);
-            late.extend(self.status_write(one, status));
+            late.extend(news(&one.policy, status));
         }
         writes.extend(late);
         writes
@@ -355,17 +369,17 @@ impl Controller {
             Case::Broken(_) => Vec::new(),
         }
     }
+}
 
-    fn status_write(&mut self, one: &Sorted, status: ResourcePolicyStatus) -> Vec<Write> {
-        let before = one.policy.status.clone().unwrap_or_default();
-        if !status::differs(&before, &status) {
-            return Vec::new();
-        }
-        let mut writes = status::events(&one.policy, &before, &status);
-        writes
-            .insert(0, Write::Status { policy: Arc::clone(&one.policy), status: Box::new(status) });
-        writes
+/// A status and its Events, if a reader would act on the difference.
+fn news(policy: &Arc<ResourcePolicy>, status: ResourcePolicyStatus) -> Vec<Write> {
+    let before = policy.status.clone().unwrap_or_default();
+    if !status::differs(&before, &status) {
+        return Vec::new();
     }
+    let mut writes = status::events(policy, &before, &status);
+    writes.insert(0, Write::Status { policy: Arc::clone(policy), status: Box::new(status) });
+    writes
 }
 
 impl Group {
@@ -391,16 +405,17 @@ impl Group {
         let mut guards = lock(&self.guards);
         for (id, member) in self.platform.active() {
             let reference = &member.policy.spec.target_ref;
-            let container = cluster
-                .target(&member.key.namespace, reference)
-                .map_or_else(|_| String::new(), |target| target.container.name.clone());
+            let spec = &member.policy.spec;
+            let guard = match cluster.target(&member.key.namespace, reference) {
+                Ok(target) => Guard::of(spec, &target.container.name).at(spec, &target),
+                Err(_) => Guard::of(spec, ""),
+            };
             let cooling = harm::cools_down(reverts.get(&member.key), now);
             let held = watch_problem.map(str::to_owned).or_else(|| {
                 let last = cooling?;
                 Some(format!("given back until {}: {}", last.until, last.reason))
             });
-            let guard = Guard { held, ..Guard::of(&member.policy.spec, &container) };
-            guards.set(id, guard);
+            guards.set(id, Guard { held, ..guard });
         }
     }
 

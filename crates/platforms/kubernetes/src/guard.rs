@@ -9,6 +9,7 @@ use windfall_core::{
     Resource, Safeguard, Setting, Verdict,
 };
 
+use crate::cluster::TargetFacts;
 use crate::resource_policy::{Goals, ResourcePolicySpec};
 use crate::size;
 
@@ -27,6 +28,12 @@ pub struct Guard {
     pub most: Allocation,
     /// Fewest and most pods.
     pub replicas: (u32, u32),
+    /// Whether something else starts pods while requests wait, as Knative does: then the number is a floor, and may be 0.
+    pub wakes_itself: bool,
+    /// The floor that is in force there.
+    pub floor: u32,
+    /// The most CPU of one pod that its user allows, cores; the request, where there is no limit.
+    pub cpu_limit: Option<f64>,
     /// What it should achieve.
     pub goals: Goals,
     /// Its latency at the goal's percentile, as measured.
@@ -43,6 +50,9 @@ impl Default for Guard {
             least: Allocation::new(1, 4),
             most: Allocation { cpu: MilliCpu::MAX, memory: Mebibytes::MAX },
             replicas: (0, 1000),
+            wakes_itself: false,
+            floor: 0,
+            cpu_limit: None,
             goals: Goals::default(),
             latency: None,
             per_second: None,
@@ -69,9 +79,32 @@ impl Guard {
                 .bounds
                 .replicas
                 .map_or((least_pods, usual.replicas.1), |range| (range.min, range.max)),
+            wakes_itself: spec.target_ref.kind == crate::resource_policy::TargetKind::Service,
             goals: spec.goals.clone(),
             ..usual
         }
+    }
+}
+
+impl Guard {
+    /// The same with what is known about the target: what its user allows, and the floor in force.
+    #[must_use]
+    pub fn at(mut self, spec: &ResourcePolicySpec, target: &TargetFacts<'_>) -> Self {
+        self.cpu_limit = target.container.size.most_cores();
+        let Some((_, revision)) = target.revision else { return self };
+        let number = |text: &String| text.parse::<u32>().ok();
+        self.floor = revision.annotations.get("min-scale").and_then(number).unwrap_or(0);
+        if spec.bounds.replicas.is_none() {
+            let users = |key: &str| match revision.original.get(key) {
+                Some(noted) => noted.as_ref().and_then(number),
+                None => revision.annotations.get(key).and_then(number),
+            };
+            self.replicas.0 = users("min-scale").unwrap_or(self.replicas.0);
+            // In Knative's annotation 0 stands for no limit.
+            self.replicas.1 =
+                users("max-scale").filter(|most| *most > 0).unwrap_or(self.replicas.1);
+        }
+        self
     }
 }
 

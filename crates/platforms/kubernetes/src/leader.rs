@@ -21,6 +21,8 @@ use kube::{Client, Error};
 const LEASE: Duration = Duration::from_secs(10);
 /// A holder that has not written for this long stops acting.
 const DEADLINE: Duration = Duration::from_secs(8);
+/// Every holder has tried to write its Lease within this: a pause, and a request that is given up.
+pub const NOTICED: Duration = Duration::from_secs(5);
 /// Time between two tries.
 pub const RETRY: Duration = Duration::from_secs(2);
 
@@ -96,6 +98,7 @@ pub struct Contender {
     identity: String,
     observed: Observed,
     leadership: Arc<Leadership>,
+    seizes: bool,
 }
 
 impl Contender {
@@ -107,7 +110,15 @@ impl Contender {
             identity: identity.to_owned(),
             observed: Observed::default(),
             leadership: Arc::default(),
+            seizes: false,
         }
+    }
+
+    /// Takes the Lease from whoever holds it: for a restore while controllers still run. They notice when they next write
+    /// it, so wait for [`NOTICED`] before acting.
+    #[must_use]
+    pub fn seizing(self) -> Self {
+        Self { seizes: true, ..self }
     }
 
     /// Whether it acts, for others to ask.
@@ -145,6 +156,7 @@ impl Contender {
         let spec = lease.spec.clone().unwrap_or_default();
         let transitions = spec.lease_transitions.unwrap_or(0);
         let held = match self.observed.judge(&spec, &self.identity, begin) {
+            Move::Wait if self.seizes => self.held(transitions + 1),
             Move::Wait => {
                 self.leadership.set(None);
                 return Ok(());
@@ -183,6 +195,12 @@ impl Contender {
             ..LeaseSpec::default()
         }
     }
+}
+
+/// Whether controllers contend for this Lease, as far as it may be read.
+pub async fn exists(client: Client, namespace: &str, name: &str) -> bool {
+    let leases: Api<Lease> = Api::namespaced(client, namespace);
+    matches!(leases.get_opt(name).await, Ok(Some(_)))
 }
 
 /// Gives up the Lease if `identity` holds it, so that the next controller need not wait.
@@ -262,6 +280,13 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_restore_takes_the_lease_from_its_holder() {
+        let mut contender = contender("other", 200).seizing();
+        contender.try_once().await.unwrap();
+        assert!(contender.leadership().holds());
+    }
+
+    #[tokio::test]
     async fn a_server_that_fails_leaves_the_last_renewal_standing_until_its_deadline() {
         let mut contender = contender("me", 503);
         assert!(contender.try_once().await.is_err());
@@ -273,5 +298,6 @@ mod tests {
         assert!(Leadership::alone().holds());
         assert!(!Leadership::default().holds());
         const { assert!(DEADLINE.as_secs() + RETRY.as_secs() <= LEASE.as_secs()) };
+        const { assert!(2 * RETRY.as_secs() < NOTICED.as_secs()) };
     }
 }

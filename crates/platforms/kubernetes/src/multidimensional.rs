@@ -13,6 +13,18 @@
 //! pods. So sizes follow what one pod uses when it is as full as it should be, and the number follows from the size.
 //! With a latency goal the number is also corrected by feedback: above the goal it grows by the ratio, at most twice per
 //! tick, and nothing is taken away until latency is back below nine tenths of the goal.
+//!
+//! On Knative the number follows the requests in flight within a second, which no tick can do better. So `windfall` decides
+//! how many requests a pod should hold, and Knative how many pods that makes; a floor is set only where a goal asks for it.
+//!
+//! ```text
+//!   by CPU      limit of a pod / CPU that one request in flight takes            a pod is full when its CPU is
+//!   by memory   four fifths of (limit - least seen) / memory of one request
+//! ```
+//!
+//! *Worked:* pods of at most 400m whose requests take 20m each while they are in flight hold 20. While pods have no CPU left,
+//! requests take less each than they would like; the target then follows what they hold now, of which Knative fills only 70 %, so
+//! pods are added until CPU is left.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -28,6 +40,15 @@ use crate::guard::{Guard, Guards, lock};
 const WINDOW: usize = 240;
 /// Samples before the first decision about a size.
 const ENOUGH: usize = 8;
+/// Measurements that a number of requests per pod looks back on. CPU is measured some seconds later than requests, so one
+/// measurement after a change of load is worth nothing; the median of a dozen is.
+const CALLS_WINDOW: usize = 12;
+/// The number of requests per pod is changed if it is off by more than this share.
+const CALLS_TOLERANCE: f64 = 0.2;
+/// Requests may fill so much of the memory that a pod has above its idle use.
+const MEMORY_FILL: f64 = 0.8;
+/// Knative's own limit.
+const MOST_CALLS: f64 = 1000.0;
 /// What a size has above what was seen.
 const MARGIN: f64 = 1.15;
 /// A size is changed if it is off by more than this share.
@@ -44,11 +65,17 @@ struct History {
     cpu: QuantileWindow,
     /// MiB of one pod.
     memory: QuantileWindow,
+    /// Requests that one pod should hold, by each of the last measurements.
+    calls: QuantileWindow,
 }
 
 impl Default for History {
     fn default() -> Self {
-        Self { cpu: QuantileWindow::new(WINDOW), memory: QuantileWindow::new(WINDOW) }
+        Self {
+            cpu: QuantileWindow::new(WINDOW),
+            memory: QuantileWindow::new(WINDOW),
+            calls: QuantileWindow::new(CALLS_WINDOW),
+        }
     }
 }
 
@@ -65,6 +92,9 @@ impl Multidimensional {
             history.cpu.push(view.cpu_used_cores / f64::from(pods));
             history.memory.push(view.memory_peak_mib);
         }
+        if let Some(calls) = history.calls_that_fill(view, guard) {
+            history.calls.push(calls);
+        }
         let size = history.size(view);
         let cores = size.map_or(view.allocation.cpu.cores(), |(cores, _)| cores);
         let pods = replicas(view, guard, cores);
@@ -75,12 +105,14 @@ impl Multidimensional {
             memory_mib: size
                 .map_or(Setting::Keep, |(_, mib)| unless_close(mib, view.allocation.memory.mib())),
             instances: pods.map_or(Setting::Keep, |pods| Setting::Set(f64::from(pods))),
+            concurrency: history.calls(view),
             why: why(view, guard),
             ..Target::keep(view.function)
         };
         let changes = !(target.cpu_cores.is_keep()
             && target.memory_mib.is_keep()
-            && target.instances.is_keep());
+            && target.instances.is_keep()
+            && target.concurrency.is_keep());
         changes.then_some(target)
     }
 }
@@ -97,6 +129,33 @@ impl History {
     }
 }
 
+impl History {
+    /// Requests that fill one pod, by what a request in flight takes now; nothing where that cannot be said.
+    fn calls_that_fill(&self, view: &FunctionView, guard: &Guard) -> Option<f64> {
+        let (pods, in_flight) = (f64::from(view.ready.get()), view.mean_concurrency);
+        if !guard.wakes_itself || pods == 0.0 || in_flight < 0.5 {
+            return None;
+        }
+        let limit = guard.cpu_limit.unwrap_or(view.reservation.cpu.cores());
+        let by_cpu = limit * in_flight / view.cpu_used_cores.max(1e-4);
+        let idle = self.memory.quantile(0.0)?;
+        let of_calls = (view.memory_peak_mib - idle).max(0.0) * pods / in_flight;
+        let room = (view.reservation.memory.mib() - idle).max(0.0) * MEMORY_FILL;
+        let by_memory = if of_calls > 0.1 { room / of_calls } else { MOST_CALLS };
+        Some(by_cpu.min(by_memory).clamp(1.0, MOST_CALLS))
+    }
+
+    /// The number to set, if it is known and another one than now.
+    fn calls(&self, view: &FunctionView) -> Setting<f64> {
+        let known = self.calls.quantile(0.5).filter(|_| self.calls.len() >= ENOUGH);
+        let now = f64::from(view.concurrency);
+        match known.map(f64::floor) {
+            Some(calls) if (calls - now).abs() > CALLS_TOLERANCE * now => Setting::Set(calls),
+            Some(_) | None => Setting::Keep,
+        }
+    }
+}
+
 fn unless_close(wanted: f64, now: f64) -> Setting<f64> {
     let is_close = (wanted - now).abs() <= TOLERANCE * now.max(1e-9);
     if is_close { Setting::Keep } else { Setting::Set(wanted) }
@@ -110,6 +169,11 @@ fn replicas(view: &FunctionView, guard: &Guard, cores: f64) -> Option<u32> {
         return None;
     }
     let fill = 0.5 + 0.004 * f64::from(guard.goals.cost_weight_percent.min(100));
+    let has_goal = guard.goals.latency.is_some() || guard.goals.throughput.is_some();
+    if guard.wakes_itself && !(has_goal && view.mean_concurrency > 0.0) {
+        // Its own autoscaler follows the requests, and the last pod may go when there are none.
+        return (guard.floor != guard.replicas.0).then_some(guard.replicas.0);
+    }
     let demand = view.cpu_used_cores.max(cores_for_throughput(view, guard));
     let wanted = (demand / (cores * fill)).ceil().max(1.0);
     let wanted = match pressure(guard) {
@@ -257,6 +321,33 @@ mod tests {
             near.is_none_or(|target| target.instances.is_keep()),
             "nothing is taken away near the goal"
         );
+    }
+
+    /// On Knative: pods of at most 400m, so many requests in flight.
+    fn on_knative(in_flight: f64, cores: f64, mib: f64, guard: Guard) -> Option<Target> {
+        let mut view = view(2, cores, mib);
+        view.mean_concurrency = in_flight;
+        view.concurrency = 100;
+        let guard = Guard { wakes_itself: true, cpu_limit: Some(0.4), ..guard };
+        decided(&view, guard, 10)
+    }
+
+    #[test]
+    fn on_knative_a_pod_holds_as_many_requests_as_fill_its_cpu_or_memory() {
+        let target = on_knative(10.0, 0.2, 100.0, goal(50, None)).unwrap();
+        assert_eq!(target.concurrency, Setting::Set(20.0), "0.4 cores at 20m each");
+        assert!(target.instances.is_keep(), "how many pods that makes is left to Knative");
+        let unknown = on_knative(0.0, 0.0, 100.0, goal(50, None));
+        assert!(unknown.is_none_or(|target| target.concurrency.is_keep()));
+    }
+
+    #[test]
+    fn on_knative_a_floor_is_set_for_a_goal_only_and_taken_back_without_requests() {
+        let late = Guard { floor: 0, ..goal(50, Some((100, 150))) };
+        let target = on_knative(10.0, 0.2, 100.0, late.clone()).unwrap();
+        assert_eq!(target.instances, Setting::Set(3.0));
+        let idle = on_knative(0.0, 0.0, 100.0, Guard { floor: 3, ..late }).unwrap();
+        assert_eq!(idle.instances, Setting::Set(0.0));
     }
 
     #[test]

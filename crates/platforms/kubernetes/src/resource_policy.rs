@@ -163,7 +163,7 @@ pub struct Canary {
 }
 
 /// What the workload should achieve.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Goals {
     /// How long requests may take.
@@ -176,6 +176,12 @@ pub struct Goals {
     #[serde(default = "half")]
     #[schemars(range(min = 0, max = 100))]
     pub cost_weight_percent: u32,
+}
+
+impl Default for Goals {
+    fn default() -> Self {
+        Self { latency: None, throughput: None, cost_weight_percent: half() }
+    }
 }
 
 /// How long requests may take.

@@ -25,11 +25,14 @@ use crate::watch::{self, WatchHealth};
 use crate::webhook::{self, Certificate, Endpoint};
 use crate::world::{World, now};
 
-/// The Lease and the Secret.
-const LEASE: &str = "windfall";
+/// The Lease.
+pub const LEASE: &str = "windfall";
+/// The Secret.
 const SECRET: &str = "windfall-webhook";
 /// Time between two tries of anything that is needed once.
 const RETRY: Duration = Duration::from_secs(2);
+/// A first list that has failed for so long is said in the conditions.
+const FIRST_LIST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How the process runs.
 #[derive(Clone, Debug)]
@@ -40,6 +43,8 @@ pub struct Options {
     pub namespace: String,
     /// The name of this replica; nothing if it is alone and needs no Lease.
     pub identity: Option<String>,
+    /// Whether it takes the Lease from its holder, and leaves it with itself at its end: a restore.
+    pub seizes: bool,
     /// Where probes and metrics are served.
     pub pages: Option<SocketAddr>,
     /// Where the webhook listens and how the API server reaches it.
@@ -69,6 +74,7 @@ pub struct Service {
     pub world: Arc<World>,
     /// The counters.
     pub instruments: Arc<Instruments>,
+    health: Arc<WatchHealth>,
     controller: Controller,
     leadership: Arc<Leadership>,
     tasks: JoinSet<()>,
@@ -117,12 +123,12 @@ impl Service {
         let controller = Controller::new(
             client.clone(),
             Arc::clone(&world),
-            health,
+            Arc::clone(&health),
             sources,
             options.settings.clone(),
             (Arc::clone(&instruments), Arc::clone(&leadership)),
         );
-        Self { world, instruments, controller, leadership, tasks, options, client }
+        Self { world, instruments, health, controller, leadership, tasks, options, client }
     }
 
     /// Whether the first lists are complete.
@@ -133,9 +139,22 @@ impl Service {
             && cluster.pods.is_complete()
     }
 
+    /// Whether this replica acts.
+    pub fn leads(&self) -> bool {
+        self.leadership.holds()
+    }
+
     /// One pass, if this replica acts and knows enough.
     pub async fn pass(&mut self) -> Option<PassReport> {
-        if !(self.leadership.holds() && self.is_ready()) {
+        if !self.leadership.holds() {
+            return None;
+        }
+        if !self.is_ready() {
+            // Without the policies there is nobody to tell; their own watch is in the log.
+            let problem = self.health.failing(FIRST_LIST_PATIENCE);
+            if let Some(problem) = problem.filter(|_| self.world.cluster().policies.is_complete()) {
+                self.controller.pass_blind(&problem, now()).await;
+            }
             return None;
         }
         let report = self.controller.pass(now()).await;
@@ -173,7 +192,7 @@ impl Service {
     /// Stops everything and gives up the Lease.
     pub async fn stop(mut self) {
         self.tasks.shutdown().await;
-        if let Some(identity) = &self.options.identity {
+        if let Some(identity) = self.options.identity.as_ref().filter(|_| !self.options.seizes) {
             let released =
                 release(self.client.clone(), &self.options.namespace, LEASE, identity).await;
             if let Err(error) = released {
@@ -186,6 +205,7 @@ impl Service {
 fn contend(client: &Client, options: &Options, tasks: &mut JoinSet<()>) -> Arc<Leadership> {
     let Some(identity) = &options.identity else { return Arc::new(Leadership::alone()) };
     let contender = Contender::new(client.clone(), &options.namespace, LEASE, identity);
+    let contender = if options.seizes { contender.seizing() } else { contender };
     let leadership = contender.leadership();
     tasks.spawn(contender.contend());
     leadership

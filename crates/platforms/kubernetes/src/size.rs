@@ -57,6 +57,11 @@ impl ContainerSize {
         Some(Allocation::new(self.cpu_request?, mib))
     }
 
+    /// The most CPU that an instance of this size uses, cores.
+    pub fn most_cores(&self) -> Option<f64> {
+        self.cpu_limit.or(self.cpu_request).map(|millis| f64::from(millis) * 1e-3)
+    }
+
     /// The size with which a container of this user's size holds `wanted`.
     #[must_use]
     pub fn resized(&self, wanted: Allocation, ceiling: Option<CpuCeiling>) -> Self {

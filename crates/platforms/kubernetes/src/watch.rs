@@ -13,8 +13,6 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -156,12 +154,6 @@ impl Iterator for Pauses {
     }
 }
 
-impl Backoff for Pauses {
-    fn reset(&mut self) {
-        self.tries = 0;
-    }
-}
-
 struct Follow<'a> {
     client: &'a Client,
     world: &'a Arc<World>,
@@ -224,18 +216,36 @@ async fn follow<K, T>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let config = watcher::Config::default().page_size(PAGE);
-    let mut events = pin!(kube::runtime::watcher(api, config).backoff(Pauses::default()));
+    let mut events = pin!(kube::runtime::watcher(api, config));
+    let mut pauses = Pauses::default();
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
-                health.works(name);
+                // That a list begins says nothing: one that is refused begins as well.
+                if !matches!(event, Event::Init) {
+                    health.works(name);
+                    pauses = Pauses::default();
+                }
                 take_in(event, table(&mut world.cluster()), read);
             }
             Err(error) => {
-                tracing::warn!(kind = name, %error, "watch failed; it is tried again");
-                health.fails(name, error.to_string());
+                let error = said(&error);
+                tracing::warn!(kind = name, error, "watch failed; it is tried again");
+                health.fails(name, error);
+                tokio::time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
             }
         }
+    }
+}
+
+/// What the API server said, without the debugging output around it.
+fn said(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.message.clone(),
+        watcher::Error::WatchError(status) => status.message.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -333,7 +343,9 @@ mod tests {
         let task =
             tokio::spawn(follow(api, "pods", world, watched, |all| &mut all.pods, PodFacts::read));
         until(|| asked.load(Ordering::Relaxed) >= 3).await;
-        assert!(health.failing(Duration::ZERO).unwrap().contains("the watch of pods has failed"));
+        // Three tries are two pauses, and each began a list: that did not count as working.
+        let failing = health.failing(Duration::from_millis(500)).unwrap();
+        assert!(failing.contains("the watch of pods has failed"), "{failing}");
         task.abort();
     }
 

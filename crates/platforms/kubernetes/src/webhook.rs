@@ -11,7 +11,7 @@ mod serve;
 mod sizing;
 
 pub use certificate::Certificate;
-pub use register::{Endpoint, register};
+pub use register::{Endpoint, register, unregister};
 pub use serve::serve;
 pub use sizing::{SIZED, patch_for};
 

@@ -10,8 +10,9 @@ use super::Key;
 
 /// The prefix of the annotations that Knative's autoscaler reads.
 pub const AUTOSCALING: &str = "autoscaling.knative.dev/";
-/// Where a Revision notes the annotations that its user had, while the controller sets others.
-pub const ORIGINAL_ANNOTATIONS: &str = "windfall.dev/original-annotations";
+/// Where a Revision notes the annotations that its user had, while the controller sets others. It has the autoscaler's prefix
+/// because Knative copies every other annotation of a Revision into the template of its pods, which replaces all of them.
+pub const ORIGINAL_ANNOTATIONS: &str = "autoscaling.knative.dev/windfall-original";
 /// Where a Service notes the containerConcurrency that its user had.
 pub const ORIGINAL_CONCURRENCY: &str = "windfall.dev/original-container-concurrency";
 
@@ -103,12 +104,13 @@ impl PodAutoscalerFacts {
     }
 }
 
-/// Annotations for the autoscaler, without their prefix.
+/// Annotations for the autoscaler, without their prefix and without our note.
 fn autoscaling(object: &DynamicObject) -> BTreeMap<String, String> {
     let of_prefix = |(key, value): (&String, &String)| {
         Some((key.strip_prefix(AUTOSCALING)?.to_owned(), value.clone()))
     };
-    object.annotations().iter().filter_map(of_prefix).collect()
+    let all = object.annotations().iter().filter(|(key, _)| *key != ORIGINAL_ANNOTATIONS);
+    all.filter_map(of_prefix).collect()
 }
 
 fn number(object: &DynamicObject, path: &str) -> u32 {

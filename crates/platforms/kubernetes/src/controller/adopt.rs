@@ -1,11 +1,13 @@
 //! A controller that starts finds workloads that an earlier one changed. What it wants of them is read from the objects
 //! themselves, so that nothing jumps back to the user's size only because a process was replaced.
 
-use windfall_core::Duration;
+use windfall_core::{Allocation, Duration};
 
 use super::{Controller, Sorted};
 use crate::cluster::TargetFacts;
 use crate::desired::{Desired, Scope, least_in_force};
+use crate::resource_policy::{Amounts, ResourcePolicyStatus};
+use crate::size;
 
 impl Controller {
     /// Reads what is in force for policies that are new to this controller.
@@ -20,13 +22,28 @@ impl Controller {
             let reference = &one.policy.spec.target_ref;
             let Ok(target) = cluster.target(&one.key.namespace, reference) else { continue };
             member.is_adopted = true;
+            let status = one.policy.status.as_ref();
             member.desired = in_force(&target);
+            // Pods that were replaced while no controller answered have their user's size; the others had this one.
+            let was_sized = status.and_then(|status| status.applied.as_ref());
+            if member.desired.size.is_none() && was_sized.is_some_and(|applied| applied.resized > 0)
+            {
+                member.desired.size = status.and_then(|status| recommended(status, &target));
+            }
             member.recommended = member.desired;
-            let written =
-                one.policy.status.as_ref().and_then(|status| status.recommendation.as_ref());
+            let written = status.and_then(|status| status.recommendation.as_ref());
             member.samples = written.map_or(0, |written| written.samples);
         }
     }
+}
+
+/// The size that the status recommends for the managed container.
+fn recommended(status: &ResourcePolicyStatus, target: &TargetFacts<'_>) -> Option<Allocation> {
+    let all = &status.recommendation.as_ref()?.containers;
+    let own = all.iter().find(|one| one.container_name == target.container.name)?;
+    let amounts =
+        Amounts { cpu: Some(own.target.cpu.clone()), memory: Some(own.target.memory.clone()) };
+    Some(size::bound(Some(&amounts), target.container.size.allocation()?))
 }
 
 /// What an earlier controller set on a workload.

@@ -68,7 +68,8 @@ impl Controller {
             fill_decision(&mut status, group, one, target, now);
         }
         status.applied = target.ok().map(applied);
-        status.conditions = said.into_iter().map(|said| stamp(said, &before, one, now)).collect();
+        let stamped = said.into_iter().map(|said| stamp(said, &before, &one.policy, now));
+        status.conditions = stamped.collect();
         status
     }
 }
@@ -203,8 +204,9 @@ fn conditions(
     };
     let ready = match (&one.case, target, problems.watch, policy_problem) {
         (Case::Off, ..) => said("Ready", Some(true), "Off", "switched off".to_owned()),
-        (_, Err(problem), ..) => said("Ready", Some(false), "TargetUnusable", problem.to_string()),
+        // What is missing may be there and only not be seen.
         (_, _, Some(problem), _) => said("Ready", Some(false), "WatchFailed", problem),
+        (_, Err(problem), ..) => said("Ready", Some(false), "TargetUnusable", problem.to_string()),
         (_, _, _, Some(problem)) => said("Ready", Some(false), "PolicyUnusable", problem),
         _ if !is_measured => said("Ready", Some(false), "NoMetrics", measured.message.clone()),
         _ => said(
@@ -249,7 +251,12 @@ fn reverted(cooling: Option<&crate::resource_policy::Reverted>) -> Said {
 }
 
 /// A condition with its times: the time of the last change stays while the status does.
-fn stamp(said: Said, before: &ResourcePolicyStatus, one: &Sorted, now: Timestamp) -> Condition {
+fn stamp(
+    said: Said,
+    before: &ResourcePolicyStatus,
+    policy: &ResourcePolicy,
+    now: Timestamp,
+) -> Condition {
     let status = match said.is_true {
         Some(true) => "True",
         Some(false) => "False",
@@ -264,8 +271,24 @@ fn stamp(said: Said, before: &ResourcePolicyStatus, one: &Sorted, now: Timestamp
         message: said.message,
         last_transition_time: earlier
             .map_or_else(|| rfc3339(now), |one| one.last_transition_time.clone()),
-        observed_generation: one.policy.metadata.generation,
+        observed_generation: policy.metadata.generation,
     }
+}
+
+/// The status of a policy while something that must be seen is not: as it was, but not ready.
+pub(super) fn blind(
+    policy: &ResourcePolicy,
+    problem: &str,
+    now: Timestamp,
+) -> ResourcePolicyStatus {
+    let before = policy.status.clone().unwrap_or_default();
+    let message = problem.to_owned();
+    let said = Said { kind: "Ready", is_true: Some(false), reason: "WatchFailed", message };
+    let ready = stamp(said, &before, policy, now);
+    let others = before.conditions.iter().filter(|one| one.type_ != ready.type_).cloned();
+    let conditions = std::iter::once(ready.clone()).chain(others).collect();
+    let observed_generation = policy.metadata.generation;
+    ResourcePolicyStatus { observed_generation, conditions, ..before }
 }
 
 /// Whether a reader would act on the difference. Counters and times alone are not worth a write.

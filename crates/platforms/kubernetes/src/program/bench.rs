@@ -61,6 +61,7 @@ async fn measure(client: kube::Client, arguments: &BenchArguments) -> BenchRepor
         interval: Duration::from_secs(15),
         namespace: bench::NAMESPACE.to_owned(),
         identity: None,
+        seizes: false,
         pages: None,
         webhook: None,
         prometheus: None,

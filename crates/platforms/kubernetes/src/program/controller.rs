@@ -7,8 +7,9 @@ use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use windfall_kubernetes::controller::Settings;
-use windfall_kubernetes::service::{Options, Service, Source};
-use windfall_kubernetes::webhook::Endpoint;
+use windfall_kubernetes::leader;
+use windfall_kubernetes::service::{LEASE, Options, Service, Source};
+use windfall_kubernetes::webhook::{self, Endpoint};
 
 use super::{Failure, with_client};
 
@@ -108,6 +109,7 @@ impl ControllerArguments {
             interval: Duration::from_secs_f64(self.interval),
             namespace: self.namespace.clone(),
             identity: (!self.no_leader_election).then(|| self.identity.clone()),
+            seizes: false,
             pages: Some(self.listen),
             webhook: endpoint.map(|endpoint| (self.webhook_listen, endpoint)),
             prometheus: self.prometheus.clone(),
@@ -163,24 +165,27 @@ pub(super) struct RestoreArguments {
     /// Seconds after which it gives up.
     #[arg(long, default_value_t = 120.0, value_parser = positive)]
     within: f64,
+    /// The namespace of the controllers, which stop acting while this runs and for ten seconds more.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "windfall")]
+    namespace: String,
 }
 
 pub(super) fn restore(arguments: RestoreArguments) -> Result<(), Failure> {
     log(true);
-    let options = Options {
-        interval: Duration::from_secs(1),
-        namespace: String::new(),
-        identity: None,
-        pages: None,
-        webhook: None,
-        prometheus: None,
-        sources: vec![Source::Knative],
-        settings: Settings { give_back: true, ..Settings::default() },
-    };
     let within = Duration::from_secs_f64(arguments.within);
     with_client(async |client| {
         let begin = Instant::now();
-        let mut service = Service::start(client, options).await;
+        // A controller that still runs would do again what is undone here, so its Lease is taken first.
+        let seizes = leader::exists(client.clone(), &arguments.namespace, LEASE).await;
+        let mut service =
+            Service::start(client.clone(), restoring(&arguments.namespace, seizes)).await;
+        while !service.leads() && begin.elapsed() < within {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        if seizes {
+            tokio::time::sleep(leader::NOTICED).await;
+        }
+        webhook::unregister(&client).await?;
         // Twice nothing to do in a row: the watches have seen the last change.
         let mut quiet = 0;
         while quiet < 2 {
@@ -199,4 +204,18 @@ pub(super) fn restore(arguments: RestoreArguments) -> Result<(), Failure> {
         service.stop().await;
         Ok(())
     })
+}
+
+fn restoring(namespace: &str, seizes: bool) -> Options {
+    Options {
+        interval: Duration::from_secs(1),
+        namespace: namespace.to_owned(),
+        identity: seizes.then(|| format!("restore-{}", std::process::id())),
+        seizes,
+        pages: None,
+        webhook: None,
+        prometheus: None,
+        sources: vec![Source::Knative],
+        settings: Settings { give_back: true, ..Settings::default() },
+    }
 }

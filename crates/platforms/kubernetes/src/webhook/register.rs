@@ -93,6 +93,20 @@ pub async fn register(
     Ok(())
 }
 
+/// Takes the webhook out of the way of new pods. The object stays, without an entry: deleting it would be a right more.
+pub async fn unregister(client: &Client) -> Result<(), Error> {
+    let all: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    if all.get_opt(NAME).await?.is_none() {
+        return Ok(());
+    }
+    let empty = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": NAME}, "webhooks": [],
+    });
+    all.patch(NAME, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(empty)).await?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! The cluster that the tests stand on: what it has, objects in it, load on it.
 
 use std::io::Write as _;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -102,19 +103,10 @@ impl Bed {
 
     /// A Knative Service of the function under test, once it is ready.
     pub(crate) async fn knative_service(&self, namespace: &str, name: &str, annotations: Value) {
-        let object = json!({
-            "apiVersion": "serving.knative.dev/v1", "kind": "Service",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"template": {
-                "metadata": {"annotations": annotations},
-                "spec": {
-                    "timeoutSeconds": 5, "responseStartTimeoutSeconds": 5,
-                    "containers": [{
-                        "image": image(), "ports": [{"containerPort": 8080}],
-                        "resources": {
-                            "requests": {"cpu": "20m", "memory": "32Mi"},
-                            "limits": {"cpu": "500m", "memory": "128Mi"}}}]}}}
-        });
+        let resources = json!({
+            "requests": {"cpu": "20m", "memory": "32Mi"},
+            "limits": {"cpu": "500m", "memory": "128Mi"}});
+        let object = knative_object(namespace, name, &annotations, &resources);
         let services = knative_services();
         self.apply(&services, &object).await;
         let api = self.api(&services, Some(namespace));
@@ -124,6 +116,25 @@ impl Bed {
         })
         .await;
     }
+}
+
+/// A Knative Service of the function under test. `timeoutSeconds` is also the time that a pod may drain.
+pub(crate) fn knative_object(
+    namespace: &str,
+    name: &str,
+    annotations: &Value,
+    resources: &Value,
+) -> Value {
+    json!({
+        "apiVersion": "serving.knative.dev/v1", "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"template": {
+            "metadata": {"annotations": annotations},
+            "spec": {
+                "timeoutSeconds": 5, "responseStartTimeoutSeconds": 5,
+                "containers": [{
+                    "image": image(), "ports": [{"containerPort": 8080}], "resources": resources}]}}}
+    })
 }
 
 /// What a test cannot do without.
@@ -155,6 +166,19 @@ pub(crate) fn image() -> String {
     std::env::var("WINDFALL_KUBERNETES_IMAGE").unwrap_or_else(|_| "dev.local/function:1".to_owned())
 }
 
+/// Sets the number of pods of a workload, as its user would.
+pub(crate) async fn scale(
+    bed: &Bed,
+    kind: &ApiResource,
+    namespace: &str,
+    name: &str,
+    replicas: u32,
+) {
+    let patch = json!({"spec": {"replicas": replicas}});
+    let api = bed.api(kind, Some(namespace));
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+}
+
 pub(crate) fn condition(object: &Value, name: &str) -> bool {
     let all = object["status"]["conditions"].as_array();
     all.is_some_and(|all| all.iter().any(|one| one["type"] == name && one["status"] == "True"))
@@ -177,14 +201,48 @@ pub(crate) async fn load(
     send(Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap(), rate, seconds).await
 }
 
-/// The same to any address.
-pub(crate) async fn load_address(url: &str, rate: f64, seconds: u64) -> Measured {
-    send(Target::url(url, &[], None).unwrap(), rate, seconds).await
+/// Sends these calls to a Knative Service.
+pub(crate) async fn load_as(
+    namespace: &str,
+    service: &str,
+    query: &str,
+    schedule: Schedule,
+) -> Measured {
+    let host = format!("Host: {service}.{namespace}.example.com");
+    play(Target::url(&format!("{EDGE}/?{query}"), &[host], None).unwrap(), schedule).await
+}
+
+/// The same to any address, until this is dropped.
+pub(crate) struct Traffic(Arc<AtomicBool>);
+
+impl Traffic {
+    pub(crate) fn start(url: &str, rate: f64, seconds: u64) -> Self {
+        let target = Target::url(url, &[], None).unwrap();
+        let stop = Arc::<AtomicBool>::default();
+        let stops = Arc::clone(&stop);
+        let schedule = constant(rate, seconds);
+        let send = move || windfall_load::run(&schedule, &[target], &Generator::default(), &stops);
+        tokio::task::spawn_blocking(send);
+        Self(stop)
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 async fn send(target: Target, rate: f64, seconds: u64) -> Measured {
+    play(target, constant(rate, seconds)).await
+}
+
+fn constant(rate: f64, seconds: u64) -> Schedule {
     let length = windfall_core::Duration::from_secs(seconds);
-    let schedule = Schedule::generate(Shape::Constant, rate, length, 1, Seed::new(1)).unwrap();
+    Schedule::generate(Shape::Constant, rate, length, 1, Seed::new(1)).unwrap()
+}
+
+async fn play(target: Target, schedule: Schedule) -> Measured {
     let send = move || {
         windfall_load::run(&schedule, &[target], &Generator::default(), &AtomicBool::new(false))
     };

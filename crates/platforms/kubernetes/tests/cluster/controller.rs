@@ -1,6 +1,6 @@
 //! The controller as a process of its own beside the cluster, and policies for it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use kube::CustomResourceExt;
@@ -22,16 +22,48 @@ pub(crate) struct Controller {
 impl Controller {
     /// Starts one that passes every second. Each needs its own `place` for its ports.
     pub(crate) fn start(namespace: &str, identity: &str, place: u16, webhook: bool) -> Self {
-        let log = std::env::temp_dir().join(format!("{namespace}-{identity}.log"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windfall-kubernetes"));
-        command.args(["controller", "--interval", "1", "--plain-logs", "--namespace", namespace]);
-        command.args(["--identity", identity]);
-        command.args(["--listen", &format!("127.0.0.1:{}", 18_080 + place)]);
+        Self::start_every(1, namespace, identity, place, webhook)
+    }
+
+    /// The same with so many seconds between two passes.
+    pub(crate) fn start_every(
+        seconds: u32,
+        namespace: &str,
+        identity: &str,
+        place: u16,
+        webhook: bool,
+    ) -> Self {
+        let mut command = Self::command(seconds, namespace, identity, place);
         if webhook {
             let address = format!("{NODE}:{}", 19_443 + place);
             command.args(["--webhook-listen", &address]);
             command.args(["--webhook-url", &format!("https://{address}")]);
         }
+        Self::spawn(command, namespace, identity)
+    }
+
+    /// One with these variables in its environment, such as KUBECONFIG.
+    pub(crate) fn start_with(
+        namespace: &str,
+        identity: &str,
+        place: u16,
+        variables: &[(&str, &Path)],
+    ) -> Self {
+        let mut command = Self::command(1, namespace, identity, place);
+        command.envs(variables.iter().copied());
+        Self::spawn(command, namespace, identity)
+    }
+
+    fn command(seconds: u32, namespace: &str, identity: &str, place: u16) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windfall-kubernetes"));
+        command.args(["controller", "--interval", &seconds.to_string(), "--plain-logs"]);
+        command.args(["--namespace", namespace, "--identity", identity]);
+        command.args(["--listen", &format!("127.0.0.1:{}", 18_080 + place)]);
+        command
+    }
+
+    fn spawn(mut command: Command, namespace: &str, identity: &str) -> Self {
+        let log = std::env::temp_dir().join(format!("{namespace}-{identity}.log"));
         command.stderr(std::fs::File::create(&log).unwrap());
         Self { process: command.spawn().unwrap(), log }
     }
@@ -87,16 +119,33 @@ pub(crate) async fn install(bed: &Bed) {
 
 /// A policy for the Deployment `function`.
 pub(crate) async fn policy(bed: &Bed, namespace: &str, mode: &str) {
-    let object = json!({
+    let bounds = json!({
+        "containers": [{"containerName": "*", "minAllowed": {"cpu": "50m", "memory": "48Mi"}}],
+        "replicas": {"min": 1, "max": 3}});
+    let target = json!({"kind": "Deployment", "name": "function"});
+    bed.apply(&policies(), &written(namespace, &target, mode, &bounds)).await;
+}
+
+/// A policy that allows one size only, so that a test knows what is wanted.
+pub(crate) async fn fixed_policy(
+    bed: &Bed,
+    namespace: &str,
+    target: &Value,
+    mode: &str,
+    (cpu, memory): (&str, &str),
+) {
+    let size = json!({"cpu": cpu, "memory": memory});
+    let container = json!({"containerName": "*", "minAllowed": size, "maxAllowed": size});
+    let bounds = json!({"containers": [container]});
+    bed.apply(&policies(), &written(namespace, target, mode, &bounds)).await;
+}
+
+fn written(namespace: &str, target: &Value, mode: &str, bounds: &Value) -> Value {
+    json!({
         "apiVersion": "windfall.dev/v1alpha1", "kind": "ResourcePolicy",
         "metadata": {"name": "function", "namespace": namespace},
-        "spec": {
-            "targetRef": {"kind": "Deployment", "name": "function"}, "mode": mode,
-            "bounds": {
-                "containers": [{"containerName": "*", "minAllowed": {"cpu": "50m", "memory": "48Mi"}}],
-                "replicas": {"min": 1, "max": 3}}}
-    });
-    bed.apply(&policies(), &object).await;
+        "spec": {"targetRef": target, "mode": mode, "bounds": bounds},
+    })
 }
 
 /// Another mode for it.

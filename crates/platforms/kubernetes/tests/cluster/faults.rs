@@ -13,7 +13,7 @@ use super::resize::deployment;
 const LIMIT: u64 = 15;
 
 /// Seconds until a change of the policy is answered in its status.
-async fn answers(bed: &Bed, namespace: &str, mode: &str, began: Instant) -> f64 {
+pub(crate) async fn answers(bed: &Bed, namespace: &str, mode: &str, began: Instant) -> f64 {
     let changed = set_mode(bed, namespace, mode).await;
     let generation = changed.metadata.generation.unwrap();
     until(60, "the change is answered", async || {

@@ -7,7 +7,7 @@ use kube::api::{Api, DeleteParams, ListParams};
 use windfall_kubernetes::cluster::ORIGINAL_REPLICAS;
 use windfall_kubernetes::webhook::SIZED;
 
-use super::bed::{Bed, Needs, condition, is_ready, load_address, record, resource, until};
+use super::bed::{Bed, Needs, Traffic, condition, is_ready, record, resource, until};
 use super::control_groups::{ContainerGroup, Limits};
 use super::controller::{Controller, install, policies, policy, seen, set_mode};
 use super::resize::{container, deployment};
@@ -124,7 +124,7 @@ async fn a_policy_recommends_acts_and_gives_everything_back() {
     let address = pod.status.as_ref().unwrap().pod_ip.clone().unwrap();
     let url = format!("http://{address}:8080/?cpu=200");
     let _controller = Controller::start(&namespace, "one", 0, true);
-    let traffic = tokio::spawn(async move { load_address(&url, 20.0, 120).await });
+    let traffic = Traffic::start(&url, 20.0, 300);
 
     let story = Story { bed, namespace, pod, group };
     story.recommends().await;
@@ -133,6 +133,6 @@ async fn a_policy_recommends_acts_and_gives_everything_back() {
     story.gives_back().await;
 
     record("story", "complete");
-    traffic.abort();
+    drop(traffic);
     story.bed.delete_namespace(&story.namespace).await;
 }
