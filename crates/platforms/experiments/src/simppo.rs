@@ -69,9 +69,8 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), ExperimentError> {
-        let refuse = |name, value: String, allowed| {
-            Err(ExperimentError::Setting { name, value, allowed })
-        };
+        let refuse =
+            |name, value: String, allowed| Err(ExperimentError::Setting { name, value, allowed });
         match self {
             _ if !(1..=100).contains(&self.episodes) => {
                 refuse("--live-episodes", self.episodes.to_string(), "1 to 100")

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use windfall_core::{Allocation, CallControl, CallRecord, FunctionProfile, TelemetrySink, Timestamp};
+use windfall_core::{
+    Allocation, CallControl, CallRecord, FunctionProfile, TelemetrySink, Timestamp,
+};
 use windfall_embedded::{Agent, AgentSettings, Gateway, GatewaySettings};
 use windfall_functions::Builtin;
 use windfall_openwhisk::{
@@ -161,12 +163,7 @@ fn drawing(doing: &'static str, why: &dyn std::error::Error) -> ExperimentError 
     system(doing)(std::io::Error::other(why.to_string()))
 }
 
-fn action_of(
-    name: &str,
-    builtin: &Builtin,
-    concurrency: u32,
-    reservation: Allocation,
-) -> Action {
+fn action_of(name: &str, builtin: &Builtin, concurrency: u32, reservation: Allocation) -> Action {
     let own = EntityName::new(NAMESPACE).expect("a constant that is a name");
     let mut annotations = KeyValues::default();
     annotations.set("cpu", json!(reservation.cpu.cores()));

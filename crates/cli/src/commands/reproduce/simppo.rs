@@ -63,6 +63,5 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let start = Instant::now();
     let stopwatch = || start.elapsed().as_secs_f64();
-    delivery
-        .deliver("simppo", None, |request, watcher| reproduce(request, &stopwatch, watcher))
+    delivery.deliver("simppo", None, |request, watcher| reproduce(request, &stopwatch, watcher))
 }

@@ -17,6 +17,7 @@ use windfall_core::{
 use windfall_embedded::pool::{ScaleOut, SizedBy};
 use windfall_embedded::{AgentSettings, EmbeddedPlatform};
 use windfall_functions::Builtin;
+use windfall_gym::SharedSettings;
 use windfall_gym::moves::{Deployment, Range};
 use windfall_gym::multi::FunctionRow;
 use windfall_gym::profile::ServiceProfile;
@@ -25,7 +26,6 @@ use windfall_gym::shared_nodes::function_load::{CallStream, FunctionLoad};
 use windfall_gym::shared_nodes::rules::{RuleSettings, Staffing};
 use windfall_gym::shared_nodes::world::{TICK, first_deployment};
 use windfall_gym::world::Rates;
-use windfall_gym::SharedSettings;
 use windfall_openwhisk::Ran;
 use windfall_papers::simppo::arena::Arena;
 use windfall_policy::{Queueing, QueueingSettings};
@@ -495,11 +495,15 @@ mod tests {
             work: 1_000_000_000_000,
             fixed: windfall_core::Duration::from_millis(200),
             memory_peak: windfall_core::Mebibytes::new(80),
-            ..windfall_gym::profile::TWELVE[0].draw(&mut windfall_rl::random::Draw::new(Seed::new(1)))
+            ..windfall_gym::profile::TWELVE[0]
+                .draw(&mut windfall_rl::random::Draw::new(Seed::new(1)))
         };
         // Five times as fast on a quarter of a core: 50 ms of CPU, at 2 us per thousand steps.
         let call = parameters(&demand, 5.0, 2000.0);
-        assert_eq!(call, json!({"wait_us": 40_000, "thousand_steps": 25_000, "memory_kib": 10_240}));
+        assert_eq!(
+            call,
+            json!({"wait_us": 40_000, "thousand_steps": 25_000, "memory_kib": 10_240})
+        );
         let most = Deployment { instances: 1, cpu: 2048, memory: 64 };
         assert_eq!(memory_limit(most), 16.0);
         assert!(2.0 * SHARE_CORES < 0.85 * CORE && 128.0 / 1024.0 * SHARE_CORES > 0.01);
