@@ -92,6 +92,20 @@ impl Move {
         taken >= 0 || (i64::from(deployment.memory) + taken) as f64 >= floor
     }
 
+    /// Whether an agent may do this that knows of its own function alone: its `deployment` and ranges, which way its instances
+    /// `turned` last, and below which memory its calls were seen to need more (`floor`).
+    pub fn is_allowed(
+        self,
+        deployment: Deployment,
+        range: Range,
+        (turned, floor): (i32, f64),
+    ) -> bool {
+        self.is_hold()
+            || (self.apply(deployment, range).is_some()
+                && self.instances * turned >= 0
+                && self.keeps_memory(deployment, floor))
+    }
+
     /// What `deployment` becomes, or nothing if a knob would leave its range or an empty function be resized.
     pub fn apply(self, deployment: Deployment, range: Range) -> Option<Deployment> {
         let turn = |value: u32, steps: i32, size: u32, (least, most): (u32, u32)| {

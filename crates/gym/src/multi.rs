@@ -30,15 +30,21 @@ pub const FEATURES: [&str; 7] = [
 ];
 
 /// What the seven [`FEATURES`] are made of.
-pub(crate) struct FunctionRow {
-    pub(crate) earned: Earned,
-    pub(crate) deployment: Deployment,
-    pub(crate) range: Range,
-    pub(crate) rates: Rates,
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionRow {
+    /// What the last tick is paid for.
+    pub earned: Earned,
+    /// What the function has.
+    pub deployment: Deployment,
+    /// Least and most of each knob.
+    pub range: Range,
+    /// How often it was called lately.
+    pub rates: Rates,
 }
 
 impl FunctionRow {
-    pub(crate) fn write(&self, row: &mut [f32]) {
+    /// Writes them.
+    pub fn write(&self, row: &mut [f32]) {
         let Self { earned, deployment, range, rates } = self;
         let values = [
             earned.preserved,

@@ -35,7 +35,7 @@ use windfall_rl::Split;
 use crate::moves::{Deployment, Moves, Range};
 use crate::multi::{AgentStep, FunctionRow};
 use crate::reward::{Paid, RewardSettings};
-use function_load::{LoadPlan, Workload};
+use function_load::{FunctionLoad, LoadPlan, Workload};
 pub use world::{Fared, SharedWorld};
 
 /// Name and version.
@@ -113,8 +113,8 @@ impl SharedSettings {
         Self { functions: vec![number], ..self.clone() }
     }
 
-    /// The world of an episode.
-    pub fn world(&self, episode: Seed) -> SharedWorld {
+    /// How often the functions are called in an episode.
+    pub fn loads(&self, episode: Seed) -> Vec<FunctionLoad> {
         let plan = LoadPlan {
             workload: self.workload,
             split: self.split,
@@ -123,8 +123,12 @@ impl SharedSettings {
             seed: self.seed,
             episode: episode.stream(split_name(self.split)),
         };
-        let loads = plan.functions(&self.functions, &self.among);
-        SharedWorld::new(self.nodes, Range::default(), loads, episode.stream("shared-world"))
+        plan.functions(&self.functions, &self.among)
+    }
+
+    /// The world of an episode.
+    pub fn world(&self, episode: Seed) -> SharedWorld {
+        SharedWorld::new(self.nodes, Range::default(), self.loads(episode), episode)
     }
 }
 
@@ -200,10 +204,7 @@ impl SharedScaling {
         let (deployment, range) = (self.world.deployment(agent), self.world.range());
         let (turned, floor) = (self.world.turned(agent), self.world.memory_floor(agent));
         for (step, allowed) in self.settings.moves.list().iter().zip(allowed) {
-            *allowed = step.is_hold()
-                || (step.apply(deployment, range).is_some()
-                    && step.instances * turned >= 0
-                    && step.keeps_memory(deployment, floor));
+            *allowed = step.is_allowed(deployment, range, (turned, floor));
         }
     }
 

@@ -1,7 +1,8 @@
 //! The simulator's model of a function, fitted to recorded calls of a real platform.
 //!
 //! ```text
-//!   work(x)    = s · x^e               core-seconds for an input of x; CPU time is measured, so this is a regression
+//!   work(x)    = s · x^e               core-seconds for an input of x; CPU time is measured, so this is a regression.
+//!                                      In steps where that is clearly closer (`work`)
 //!   fixed(w)   = a + b · w             time in which no CPU is used
 //!   run(w, c)  = fixed(w) + busy(w, min(c, p))
 //!   memory(x)  = m + n · x
@@ -19,6 +20,7 @@
 mod fit;
 mod replay;
 mod text;
+mod work;
 
 use serde::Serialize;
 use windfall_core::{Allocation, CallDemand, CallRecord, Duration, Mebibytes, MilliCpu};
@@ -76,6 +78,15 @@ pub struct PredictionError {
     pub p95: f64,
 }
 
+/// From an input on, a function works so much.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WorkStep {
+    /// The input; the first step holds below its own too.
+    pub from_input: f64,
+    /// Core-seconds.
+    pub work: f64,
+}
+
 /// A fitted function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FunctionModel {
@@ -91,6 +102,8 @@ pub struct FunctionModel {
     pub work_scale: f64,
     /// How work grows with the input.
     pub work_exponent: f64,
+    /// Work in steps, where no power of the input says how it grows; none otherwise.
+    pub work_steps: Vec<WorkStep>,
     /// Most cores it can use.
     pub parallelism: f64,
     /// Waiting whatever the work, seconds.
@@ -110,7 +123,11 @@ pub struct FunctionModel {
 impl FunctionModel {
     /// Core-seconds for an input.
     pub fn work(&self, input: f64) -> f64 {
-        self.work_scale * input.max(1e-9).powf(self.work_exponent)
+        let above = self.work_steps.partition_point(|step| step.from_input <= input);
+        match self.work_steps.get(above.saturating_sub(1)) {
+            Some(step) => step.work,
+            None => self.work_scale * input.max(1e-9).powf(self.work_exponent),
+        }
     }
 
     /// Time without CPU for so much work.

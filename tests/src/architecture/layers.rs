@@ -93,6 +93,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "load",
             "openwhisk",
             "embedded",
+            "gym",
+            "policy",
             "papers",
             "scenario",
             "studies",

@@ -51,6 +51,9 @@ enum Command {
     /// Our own scaling environment: PPO beside classic policies on functions and hours it has not seen
     Scaling(scaling::Arguments),
     /// Many agents on shared nodes: training, online performance, growth to 110 functions, faults, chains
+    ///
+    /// With `--platform embedded` teams that learned in simulation decide about real processes of this
+    /// machine, beside rules and beside the simulation of the same calls. Takes 9 minutes and needs root.
     Simppo(simppo::Arguments),
 }
 

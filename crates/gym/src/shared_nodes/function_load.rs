@@ -18,7 +18,7 @@ use std::f64::consts::TAU;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use windfall_core::Seed;
+use windfall_core::{CallDemand, Seed};
 use windfall_rl::Split;
 use windfall_rl::random::Draw;
 
@@ -102,6 +102,53 @@ impl FunctionLoad {
     pub fn rate_at(&self, second: f64) -> f64 {
         let slot = (second / SLOT) as usize;
         self.rate * f64::from(self.factors[slot % self.factors.len()])
+    }
+}
+
+/// The calls of one function from outside, in order. They depend on nothing that anybody decides, so that a simulated
+/// cluster and a real one can be called alike.
+#[derive(Clone, Debug)]
+pub struct CallStream {
+    next: f64,
+    draw: Draw,
+}
+
+impl CallStream {
+    /// The stream of function number `index` of an episode.
+    pub fn new(load: &FunctionLoad, episode: Seed, index: usize) -> Self {
+        let seed = episode.stream("shared-world").stream("calls").member(index as u64);
+        let mut stream = Self { next: 0.0, draw: Draw::new(seed) };
+        stream.draw_next(load, 0.0);
+        stream
+    }
+
+    /// When the next call comes, if it does before `until`. What it needs has to be drawn before the one after it.
+    pub fn next_before(&self, until: f64) -> Option<f64> {
+        (self.next < until).then_some(self.next)
+    }
+
+    /// What a call needs.
+    pub fn demand(&mut self, load: &FunctionLoad) -> CallDemand {
+        load.profile.draw(&mut self.draw)
+    }
+
+    /// The call after the one at `from`. A Poisson stream with a constant rate in each slot: a draw beyond the slot is
+    /// repeated from its end, which is exact because the stream has no memory.
+    pub fn draw_next(&mut self, load: &FunctionLoad, from: f64) {
+        let mut at = from;
+        for _ in 0..10_000 {
+            let end = ((at / SLOT).floor() + 1.0) * SLOT;
+            let rate = load.rate_at(at);
+            if rate > 0.0 {
+                let gap = -(1.0 - self.draw.unit()).ln() / rate;
+                if at + gap < end {
+                    self.next = at + gap;
+                    return;
+                }
+            }
+            at = end;
+        }
+        self.next = f64::INFINITY;
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use windfall_rl::random::Draw;
 
-use super::function_load::{FunctionLoad, SLOT};
+use super::function_load::{CallStream, FunctionLoad};
 use crate::meter::TIME_OUT_MS;
 use crate::moves::Deployment;
 
@@ -87,14 +87,18 @@ pub(super) struct Tenant {
     /// Latency over objective of every call, where a quota is in force.
     pub(super) slowness: Vec<f32>,
     pub(super) lists_moments: bool,
-    next_call: f64,
-    calls: Draw,
+    calls: CallStream,
     starts: Draw,
 }
 
 impl Tenant {
-    pub(super) fn new(load: FunctionLoad, wanted: Deployment, calls: Draw, starts: Draw) -> Self {
-        let mut tenant = Self {
+    pub(super) fn new(
+        load: FunctionLoad,
+        wanted: Deployment,
+        calls: CallStream,
+        starts: Draw,
+    ) -> Self {
+        Self {
             load,
             is_active: true,
             wanted,
@@ -106,45 +110,24 @@ impl Tenant {
             keeps: false,
             slowness: Vec::new(),
             lists_moments: false,
-            next_call: 0.0,
             calls,
             starts,
-        };
-        tenant.draw_next(0.0);
-        tenant
-    }
-
-    /// The next call of a Poisson stream with a constant rate in each slot: a draw beyond the slot is repeated from its
-    /// end, which is exact because the stream has no memory.
-    fn draw_next(&mut self, from: f64) {
-        let mut at = from;
-        for _ in 0..10_000 {
-            let end = ((at / SLOT).floor() + 1.0) * SLOT;
-            let rate = self.load.rate_at(at);
-            if rate > 0.0 {
-                let gap = -(1.0 - self.calls.unit()).ln() / rate;
-                if at + gap < end {
-                    self.next_call = at + gap;
-                    return;
-                }
-            }
-            at = end;
         }
-        self.next_call = f64::INFINITY;
     }
 
     /// Takes in the calls that come before `until`.
     pub(super) fn arrive(&mut self, until: f64) {
-        while self.is_active && self.next_call < until {
-            let at = self.next_call;
+        while self.is_active
+            && let Some(at) = self.calls.next_before(until)
+        {
             self.take_in(at, at);
-            self.draw_next(at);
+            self.calls.draw_next(&self.load, at);
         }
     }
 
     /// A call comes at `at`.
     pub(super) fn take_in(&mut self, at: f64, born: f64) {
-        let demand = self.load.profile.draw(&mut self.calls);
+        let demand = self.calls.demand(&self.load);
         self.window.arrivals += 1;
         if self.queue.len() >= QUEUE_LIMIT {
             return self.lose();

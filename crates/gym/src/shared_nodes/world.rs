@@ -17,10 +17,10 @@ use windfall_rl::random::Draw;
 use super::NodeSettings;
 use super::captains::Captains;
 use super::cpu_shares::{Claim, share_out};
-use super::function_load::FunctionLoad;
+use super::function_load::{CallStream, FunctionLoad};
 use super::tenant::{Instance, Tenant};
 use crate::moves::{Deployment, Range};
-use crate::profile::RESERVED_CPU;
+use crate::profile::{RESERVED_CPU, ServiceProfile};
 use crate::reward::Earned;
 use crate::world::Rates;
 
@@ -30,6 +30,11 @@ const STEP: f64 = 0.05;
 const STEPS: u64 = 100;
 /// Seconds of a tick.
 pub const TICK: f64 = 5.0;
+
+/// What a function has in the beginning.
+pub fn first_deployment(profile: &ServiceProfile) -> Deployment {
+    Deployment { instances: 2, cpu: RESERVED_CPU, memory: profile.reserved_mib }
+}
 
 /// How one function fared since latencies are kept.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,15 +77,14 @@ pub struct SharedWorld {
 }
 
 impl SharedWorld {
-    /// A world that has warmed up for two ticks, every function with two instances of its reservation.
-    pub fn new(nodes: NodeSettings, range: Range, loads: Vec<FunctionLoad>, seed: Seed) -> Self {
+    /// The world of an episode. It has warmed up for two ticks, every function with two instances of its reservation.
+    pub fn new(nodes: NodeSettings, range: Range, loads: Vec<FunctionLoad>, episode: Seed) -> Self {
         let count = loads.len();
-        let (calls, starts) = (seed.stream("calls"), seed.stream("cold-starts"));
+        let starts = episode.stream("shared-world").stream("cold-starts");
         let tenant = |(index, load): (usize, FunctionLoad)| {
-            let memory = load.profile.reserved_mib;
-            let wanted = Deployment { instances: 2, cpu: RESERVED_CPU, memory };
-            let member = |seed: Seed| Draw::new(seed.member(index as u64));
-            Tenant::new(load, wanted, member(calls), member(starts))
+            let wanted = first_deployment(&load.profile);
+            let calls = CallStream::new(&load, episode, index);
+            Tenant::new(load, wanted, calls, Draw::new(starts.member(index as u64)))
         };
         let mut world = Self {
             nodes,

@@ -89,6 +89,10 @@ pub(crate) async fn run(
 /// Reads what a call prints while it runs, so that it never blocks in a full pipe. Never returns.
 async fn read_output(link: &Link, spec: &FunctionSpec) {
     loop {
+        if link.is_shared.load(Ordering::Relaxed) {
+            // What is printed until then fits into the pipe.
+            tokio::time::sleep(GATHERED_EVERY).await;
+        }
         // One of the calls that share an instance reads for all of them.
         if let Ok(mut output) = link.output.try_lock() {
             match output.as_mut() {
@@ -98,8 +102,10 @@ async fn read_output(link: &Link, spec: &FunctionSpec) {
                 Some(output) => output.drain(spec.log_bytes, &link.is_shared).await,
                 None => return std::future::pending().await,
             }
+        } else if !link.is_shared.load(Ordering::Relaxed) {
+            // Another call has begun to share the instance this moment.
+            tokio::time::sleep(GATHERED_EVERY).await;
         }
-        tokio::time::sleep(GATHERED_EVERY).await;
     }
 }
 
@@ -107,11 +113,10 @@ async fn read_output(link: &Link, spec: &FunctionSpec) {
 pub(crate) async fn logs(link: &Link, spec: &FunctionSpec) -> Vec<String> {
     let Ok(mut output) = link.output.try_lock() else { return Vec::new() };
     match output.as_mut() {
-        Some(output) if link.is_shared.load(Ordering::Relaxed) => {
-            output.gather(spec.log_bytes);
+        Some(output) => {
+            output.is_shared |= link.is_shared.load(Ordering::Relaxed);
             output.finish(spec.log_bytes).await
         }
-        Some(output) => output.finish(spec.log_bytes).await,
         None => Vec::new(),
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Output {
     bytes: usize,
     is_cut: bool,
     /// Whether calls have shared the instance: ends of output mean nothing then.
-    is_shared: bool,
+    pub(crate) is_shared: bool,
 }
 
 impl Stream {
@@ -58,7 +58,7 @@ impl Stream {
         Ok(Self { name, pipe: pipe.into(), partial: Vec::new(), is_closed: false })
     }
 
-    /// Reads what is there; whether anything was.
+    /// Reads what is there; whether there may be more.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         match self.pipe.read(&mut buffer) {
@@ -68,7 +68,8 @@ impl Stream {
             }
             Ok(length) => {
                 self.partial.extend_from_slice(&buffer[..length]);
-                true
+                // A pipe gives all it has: what does not fill the buffer was all.
+                length == buffer.len()
             }
             Err(error) => {
                 let goes_on = [ErrorKind::WouldBlock, ErrorKind::Interrupted];
@@ -171,7 +172,9 @@ impl Output {
         }
         for place in 0..self.streams.len() {
             self.take_lines(place, most);
-            while !self.ended[place] && self.streams[place].read() {
+            let mut has_more = true;
+            while !self.ended[place] && has_more {
+                has_more = self.streams[place].read();
                 self.take_lines(place, most);
             }
         }

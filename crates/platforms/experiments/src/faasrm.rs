@@ -97,8 +97,9 @@ impl Settings {
             _ if !(0.01..=100.0).contains(&self.inputs.scale) => {
                 refuse("--scale", self.inputs.scale, "0.01 to 100")
             }
-            _ if !(1..=100).contains(&self.repetitions) => {
-                refuse("--repetitions", self.repetitions.into(), "1 to 100")
+            // With what earlier runs have left, no repetition draws the page anew.
+            _ if !(u32::from(!self.appends)..=100).contains(&self.repetitions) => {
+                refuse("--repetitions", self.repetitions.into(), "1 to 100, or 0 with --append")
             }
             _ if self.calls == Some(0) => refuse("--calls", 0.0, "1 to 268"),
             _ => Ok(()),

@@ -10,6 +10,7 @@
 //! - [`knative_concurrency`]: which concurrency limit a service should have, by load tests over HTTP.
 //! - [`load_held`]: how much load the machine holds under each manager while an objective holds.
 //! - [`live_scaling`]: the course project's state and actions on real processes.
+//! - [`simppo`]: agents that learned in simulation, one per function, on real processes.
 //!
 //! Whoever starts an experiment has no thread yet: the host's spawner is a fork of this process.
 
@@ -23,6 +24,7 @@ pub mod live_scaling;
 pub mod load_held;
 mod machine;
 mod policy;
+pub mod simppo;
 mod stand;
 
 pub use error::ExperimentError;

@@ -29,6 +29,7 @@ use windfall_sandbox::Host;
 use crate::error::ExperimentError;
 use crate::host::host;
 pub use judge::{Judged, Judgement, judge};
+pub(crate) use server::Nobody;
 use server::{Server, Setup};
 
 /// Name and version.

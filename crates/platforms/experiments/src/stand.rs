@@ -6,7 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use windfall_core::{CallControl, CallRecord, FunctionProfile, TelemetrySink, Timestamp};
+use windfall_core::{
+    Allocation, CallControl, CallRecord, FunctionProfile, TelemetrySink, Timestamp,
+};
 use windfall_embedded::{Agent, AgentSettings, Gateway, GatewaySettings};
 use windfall_functions::Builtin;
 use windfall_openwhisk::{
@@ -96,9 +98,20 @@ impl Stand {
 
     /// Deploys a built-in function, `concurrency` calls to an instance.
     pub(crate) fn deploy(&mut self, builtin: &'static Builtin, concurrency: u32) {
-        let action = Arc::new(action_of(builtin, concurrency));
+        self.deploy_as(builtin.name, builtin, concurrency, builtin.reservation);
+    }
+
+    /// The same under another name and with another size.
+    pub(crate) fn deploy_as(
+        &mut self,
+        name: &'static str,
+        builtin: &Builtin,
+        concurrency: u32,
+        reservation: Allocation,
+    ) {
+        let action = Arc::new(action_of(name, builtin, concurrency, reservation));
         self.gateway.deployed(&action);
-        self.actions.insert(builtin.name, action);
+        self.actions.insert(name, action);
     }
 
     /// A call of a deployed function that is due at `due`: its latency counts from there.
@@ -150,16 +163,16 @@ fn drawing(doing: &'static str, why: &dyn std::error::Error) -> ExperimentError 
     system(doing)(std::io::Error::other(why.to_string()))
 }
 
-fn action_of(builtin: &Builtin, concurrency: u32) -> Action {
+fn action_of(name: &str, builtin: &Builtin, concurrency: u32, reservation: Allocation) -> Action {
     let own = EntityName::new(NAMESPACE).expect("a constant that is a name");
     let mut annotations = KeyValues::default();
-    annotations.set("cpu", json!(builtin.reservation.cpu.cores()));
+    annotations.set("cpu", json!(reservation.cpu.cores()));
     if let Some(input) = builtin.input {
         annotations.set("input", json!(input.parameter));
     }
     let text = builtin.name.to_owned();
     Action {
-        name: FullName::parse(builtin.name, &own).expect("names of functions are names of actions"),
+        name: FullName::parse(name, &own).expect("names of functions are names of actions"),
         version: Version::FIRST,
         publish: false,
         exec: Exec::Code(Code { kind: builtin.kind(), text, binary: false, main: None }),
@@ -167,7 +180,7 @@ fn action_of(builtin: &Builtin, concurrency: u32) -> Action {
         annotations,
         limits: ActionLimits {
             timeout: Duration::from_nanos(builtin.timeout.as_nanos()),
-            memory: builtin.reservation.memory,
+            memory: reservation.memory,
             logs_mib: 1,
             concurrency,
             instances: None,

@@ -16,6 +16,7 @@ mod image_recognition;
 mod image_resize;
 mod merge_sort;
 mod nearest_neighbours;
+mod service;
 mod splitting;
 mod video_encode;
 mod waiting;
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[Builtin] = &[
     image_resize::IMAGE_RESIZE,
     merge_sort::MERGE_SORT,
     nearest_neighbours::NEAREST_NEIGHBOURS,
+    service::SERVICE,
     video_encode::VIDEO_ENCODE,
 ];
 

@@ -8,6 +8,7 @@ mod body;
 mod callers;
 mod collection;
 mod description;
+mod goes_on;
 mod invoke;
 mod packages;
 mod pages;

@@ -28,8 +28,8 @@ pub trait Runner: Send + Sync + 'static {
     /// An action is gone. Running calls end as they would have.
     fn removed(&self, name: &FullName);
 
-    /// Runs one call to its end. The future is polled on its own task and never dropped before it is ready, whether or
-    /// not the client waits: an action that exceeds its timeout has to be ended here.
+    /// Runs one call to its end. The future is never dropped before it is ready, whether or not the client waits: an action
+    /// that exceeds its timeout has to be ended here.
     fn run(&self, call: Call) -> impl Future<Output = Ran> + Send;
 }
 

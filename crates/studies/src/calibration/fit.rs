@@ -3,6 +3,7 @@
 use windfall_core::statistics::{interpolated, median};
 use windfall_telemetry::journal::NamedFunction;
 
+use super::work::WorkFit;
 use super::{FunctionModel, ObservedCall, PredictionError, busy_seconds};
 
 /// Steps between the parallelisms that are tried, cores.
@@ -17,7 +18,8 @@ pub(super) fn fit(
     calls: &[ObservedCall],
     node_cores: f64,
 ) -> FunctionModel {
-    let (work_scale, work_exponent) = power_law(calls);
+    let WorkFit { scale: work_scale, exponent: work_exponent, steps: work_steps } =
+        WorkFit::of(calls);
     let best = best_parallelism(calls, node_cores);
     let (memory_base, memory_per_input) = memory_line(calls);
     let seen = calls.iter().filter_map(|call| call.memory);
@@ -29,6 +31,7 @@ pub(super) fn fit(
         median_input: median(&inputs).unwrap_or(1.0),
         work_scale,
         work_exponent,
+        work_steps,
         parallelism: best.parallelism,
         fixed_seconds: best.fixed,
         fixed_per_work: best.per_work,
@@ -64,19 +67,6 @@ pub(super) fn summary(errors: &[f64]) -> PredictionError {
     sorted.sort_by(f64::total_cmp);
     let at = |share| interpolated(&sorted, share).unwrap_or(0.0);
     PredictionError { calls: sorted.len(), median: at(0.5), p95: at(0.95) }
-}
-
-/// `work = scale · input^exponent` by least squares of the logarithms; the mean where inputs are all alike.
-fn power_law(calls: &[ObservedCall]) -> (f64, f64) {
-    let logs: Vec<(f64, f64)> =
-        calls.iter().map(|call| (call.input.ln(), call.work.ln())).collect();
-    let count = logs.len() as f64;
-    let mean_x = logs.iter().map(|(x, _)| x).sum::<f64>() / count;
-    let mean_y = logs.iter().map(|(_, y)| y).sum::<f64>() / count;
-    let spread: f64 = logs.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
-    let joint: f64 = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
-    let exponent = if spread > 1e-6 { (joint / spread).clamp(0.0, 4.0) } else { 0.0 };
-    ((mean_y - exponent * mean_x).exp(), exponent)
 }
 
 #[derive(Clone, Copy, Debug)]

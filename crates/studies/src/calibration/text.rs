@@ -21,14 +21,18 @@ pub fn table(calibration: &Calibration) -> String {
     );
     for model in &calibration.functions {
         let work = model.work(model.median_input);
+        let growth = match model.work_steps.is_empty() {
+            true => format!("{:.2}", model.work_exponent),
+            false => "steps".to_owned(),
+        };
         let _ = write!(
             text,
-            "\n{:20} {:>6} {:>10.0} {:>9.1} {:>7.2} {:>9.2} {:>5.0}ms {:>6.0}MiB {:>7.1} % {:>7.1} %",
+            "\n{:20} {:>6} {:>10.0} {:>9.1} {:>7} {:>9.2} {:>5.0}ms {:>6.0}MiB {:>7.1} % {:>7.1} %",
             short(model),
             model.calls,
             model.median_input,
             work * 1e3,
-            model.work_exponent,
+            growth,
             model.parallelism,
             model.fixed(work) * 1e3,
             model.memory(model.median_input),

@@ -67,7 +67,8 @@ struct KernelArguments {
     /// How often everything is repeated [default: 5, or 1 with --quick]
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
-    /// Add the repetitions to what --out has from earlier runs with the same settings
+    /// Add the repetitions to what --out has from earlier runs with the same settings; with none, predict and
+    /// draw it anew
     #[arg(long)]
     append: bool,
     /// Only so many of the 268 calls [default: all, or 40 with --quick]

@@ -2,6 +2,7 @@
 
 use windfall_core::{Seed, statistics};
 use windfall_gym::profile::TWELVE;
+use windfall_gym::shared_nodes::NodeSettings;
 use windfall_gym::shared_nodes::function_load::Workload;
 use windfall_gym::shared_nodes::rules::{Rule, RuleSettings};
 use windfall_gym::shared_nodes::world::Fared;
@@ -24,6 +25,10 @@ pub struct Trial {
     pub workload: Workload,
     /// Mean load of the cores.
     pub load: f64,
+    /// The machines.
+    pub nodes: NodeSettings,
+    /// Ticks of an episode.
+    pub ticks: u64,
     /// Every function has the nodes to itself.
     pub is_isolated: bool,
     /// The rule that residual learners correct.
@@ -34,13 +39,16 @@ impl Trial {
     /// The usual load among others.
     pub fn new(seed: u64, functions: usize, workload: Workload) -> Self {
         let rule = RuleSettings::usual("queueing").expect("it is named");
-        Self { seed, functions, workload, load: workload.load(), is_isolated: false, rule }
+        let SharedSettings { nodes, ticks, .. } = SharedSettings::new(functions, Seed::new(seed));
+        let load = workload.load();
+        Self { seed, functions, workload, load, nodes, ticks, is_isolated: false, rule }
     }
 
     /// The world of a part.
     pub fn settings(&self, split: Split) -> SharedSettings {
         let usual = SharedSettings::new(self.functions, Seed::new(self.seed));
-        SharedSettings { workload: self.workload, load: self.load, split, ..usual }
+        let Self { workload, load, nodes, ticks, .. } = *self;
+        SharedSettings { workload, load, nodes, ticks, split, ..usual }
     }
 
     fn arena(&self, split: Split) -> SharedArena {
@@ -161,7 +169,7 @@ impl Trial {
     }
 
     fn rows(&self, name: &str, tests: &[Vec<Tested>]) -> Vec<OnlineRow> {
-        let ticks = self.settings(Split::Test).ticks as f64;
+        let ticks = self.ticks as f64;
         let row = |agent: usize| {
             let mean = |of: &dyn Fn(&Tested) -> f64| {
                 statistics::mean(tests.iter().map(|one| of(&one[agent]))).unwrap_or(0.0)

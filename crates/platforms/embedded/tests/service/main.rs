@@ -4,6 +4,7 @@
 //! cargo test -p windfall-embedded --features trial --test service                    3 kills, 5 seconds of load
 //! cargo test -p windfall-embedded --features trial --test service -- --ignored       30 kills, 30 minutes of load
 //! WINDFALL_SOAK_MINUTES=5 cargo test ... --test service -- --ignored minutes         5 minutes of load
+//! WINDFALL_SOAK_PAUSE_MS=100 cargo test ...                                          a tenth of the usual load
 //! ```
 //!
 //! Root runs all of it again as an unprivileged user, which has no cgroups.

@@ -232,7 +232,7 @@ fn per_number() -> f64 {
 }
 
 /// Decisions come from the environment's steps.
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Policy for Nobody {
     fn name(&self) -> &str {

@@ -43,7 +43,8 @@ fn run(call: &Invocation) -> Result<Value, Failure> {
     Ok(json!({ "steps": u64::from(call.size) * STEPS as u64, "digest": format!("{digest:016x}") }))
 }
 
-fn steps(start: u64, count: usize) -> u64 {
+/// So many steps from `start`.
+pub(super) fn steps(start: u64, count: usize) -> u64 {
     let mut x = start;
     for _ in 0..count {
         x = black_box(x.wrapping_mul(A).wrapping_add(C));

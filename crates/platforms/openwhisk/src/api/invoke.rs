@@ -18,6 +18,7 @@ use super::answer::{self, Answer, Refusal};
 use super::asked::Asked;
 use super::body;
 use super::callers::{Caller, InFlight};
+use super::goes_on::{GoesOn, Panicked};
 use super::query::Query;
 use super::record::{self, Annotations, Draft};
 use super::{ApiState, Shared, millis};
@@ -183,7 +184,7 @@ impl<R: Runner> Shared<R> {
         }
     }
 
-    /// Runs a call on its own task, so that it goes on when the client goes away, and waits for it.
+    /// Runs a call and waits for it. It goes on when the client goes away.
     pub(super) async fn run_and_wait(
         self: &Arc<Self>,
         invocation: Invocation,
@@ -193,11 +194,12 @@ impl<R: Runner> Shared<R> {
         let arrived = invocation.arrived;
         let action = Arc::clone(&invocation.target.action);
         let (caller, parameters) = (Arc::clone(&invocation.caller), invocation.parameters.clone());
-        let mut task = tokio::spawn(Arc::clone(self).perform(invocation));
-        match tokio::time::timeout(wait, &mut task).await {
+        let call = GoesOn::new(Arc::clone(self).perform(invocation));
+        // One that is still running when the time is over becomes a task with that.
+        match tokio::time::timeout(wait, call).await {
             Ok(Ok(ended)) => Ok(Waited::Ended(ended)),
-            Ok(Err(why)) => {
-                let message = format!("The platform failed: {why}");
+            Ok(Err(Panicked)) => {
+                let message = "The platform failed: a call panicked.";
                 Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message))
             }
             Err(_) => {

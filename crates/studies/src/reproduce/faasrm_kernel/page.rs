@@ -268,7 +268,7 @@ fn models(experiment: &KernelExperiment) -> Section {
             model.name.rsplit('/').next().unwrap_or_default().into(),
             model.calls.to_string().into(),
             format!("{:.0} ms", work * 1e3).into(),
-            format!("{:.2}", model.work_exponent).into(),
+            growth(model).into(),
             format!("{:.2} cores", model.parallelism).into(),
             format!("{:.0} ms", model.fixed(work) * 1e3).into(),
             format!("{:.0} MiB", model.memory(median_input)).into(),
@@ -281,6 +281,14 @@ fn models(experiment: &KernelExperiment) -> Section {
     Section::new("The functions", lead)
         .with(Block::Table(table))
         .with(Block::Paragraph(calibration_note(experiment)))
+}
+
+/// How work grows with the input.
+fn growth(model: &FunctionModel) -> String {
+    match model.work_steps.len() {
+        0 => format!("{:.2}", model.work_exponent),
+        steps => format!("{steps} steps"),
+    }
 }
 
 fn calibration_note(experiment: &KernelExperiment) -> String {
