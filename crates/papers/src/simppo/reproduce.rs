@@ -56,7 +56,7 @@ impl ReproduceSettings {
     pub fn new(seeds: u64) -> Self {
         Self {
             seeds: (1..=seeds).collect(),
-            sizes: Sizes { functions: 12, episodes: 40, tests: 2 },
+            sizes: Sizes { functions: 12, episodes: 120, tests: 2 },
             growth: GrowthSettings {
                 sizes: vec![5, 10, 20, 40, 80, 110],
                 episodes: 40,

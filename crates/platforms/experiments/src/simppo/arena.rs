@@ -446,7 +446,7 @@ fn memory_limit(deployment: Deployment) -> f64 {
     PROCESS_MIB + f64::from(deployment.memory) / MEMORY_SCALE
 }
 
-/// What a call of the environment is told to do here.
+/// What a call of the environment has to do here.
 fn parameters(demand: &CallDemand, speed: f64, per_thousand: f64) -> serde_json::Value {
     // A core-second is 1000 millicores times 1e9 ns.
     let cpu_ns = demand.work as f64 * 1e-3 * CORE / speed;

@@ -60,14 +60,14 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_nobody_waits_for_any_more_is_carried_to_its_end() {
         let (go, gone) = oneshot::channel::<()>();
-        let (tell, told) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
         let call = GoesOn::new(async move {
             gone.await.unwrap();
-            tell.send(5).unwrap();
+            end.send(5).unwrap();
         });
         assert!(tokio::time::timeout(Duration::from_millis(1), call).await.is_err());
         go.send(()).unwrap();
-        assert_eq!(told.await, Ok(5));
+        assert_eq!(ended.await, Ok(5));
     }
 
     #[tokio::test]
