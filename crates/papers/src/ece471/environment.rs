@@ -131,6 +131,13 @@ impl Ece471 {
     /// them wrong, which costs more than all that is computed here.
     #[inline]
     pub fn act(&mut self, action: Action) -> Outcome {
+        let conduct = self.carry_out(action);
+        let row = self.row();
+        Outcome { row, reward: self.settings.design.pay(row, conduct), conduct }
+    }
+
+    #[inline]
+    fn carry_out(&mut self, action: Action) -> Conduct {
         let is_legal = self.is_legal(action);
         // With a vertical part the horizontal one is ignored.
         let is_horizontal = is_legal & (action.vertical == 0);
@@ -145,8 +152,7 @@ impl Ece471 {
         };
         self.last = [self.last, direction][usize::from(is_legal)];
         self.steps += 1;
-        let row = self.row();
-        Outcome { row, reward: self.settings.design.pay(row, conduct), conduct }
+        conduct
     }
 
     /// Whether an action would be carried out.
@@ -168,7 +174,7 @@ impl Ece471 {
     pub fn row(&self) -> Row {
         match self.looked_up() {
             Some(shown) => shown.row,
-            None => self.computed().0,
+            None => self.computed().row,
         }
     }
 
@@ -183,13 +189,13 @@ impl Ece471 {
 
     /// What the server shows and the state, by the closed form.
     #[inline(never)]
-    fn computed(&self) -> (Row, State) {
+    fn computed(&self) -> Shown {
         let Self { containers, rate, shares, others, .. } = *self;
         let (row, shares, others) = match self.settings.mode {
             Mode::Faithful => (faithful(containers, rate), 1024, 0),
             Mode::FixedQuirks => (fixed(containers, rate, shares, others), shares, others),
         };
-        (row, state(row, shares * containers, others, containers, rate))
+        Shown { row, state: state(row, shares * containers, others, containers, rate) }
     }
 
     /// Containers now.
@@ -217,7 +223,7 @@ impl Ece471 {
     pub fn observe(&self, observation: &mut [f32]) {
         match self.looked_up() {
             Some(shown) => self.write(&shown.state, observation),
-            None => self.write(&self.computed().1, observation),
+            None => self.write(&self.computed().state, observation),
         }
     }
 
@@ -265,14 +271,21 @@ impl Environment for Ece471 {
 
     #[inline]
     fn step(&mut self, action: usize, observation: &mut [f32]) -> Step {
-        let outcome = self.act(ACTIONS[action].1);
-        self.observe(observation);
+        let conduct = self.carry_out(ACTIONS[action].1);
+        // Once for both, the reward and the observation.
+        let computed;
+        let shown = match self.looked_up() {
+            Some(shown) => shown,
+            None => {
+                computed = self.computed();
+                &computed
+            }
+        };
+        self.write(&shown.state, observation);
+        let reward = self.settings.design.pay(shown.row, conduct);
         let is_cut = self.steps >= self.settings.horizon;
         #[expect(clippy::cast_possible_truncation, reason = "rewards are f32")]
-        Step {
-            reward: outcome.reward as f32,
-            end: if is_cut { End::Truncated } else { End::Continues },
-        }
+        Step { reward: reward as f32, end: if is_cut { End::Truncated } else { End::Continues } }
     }
 
     #[inline]
@@ -284,10 +297,8 @@ impl Environment for Ece471 {
         let up = some & (shares <= most - step);
         let down = some & (shares >= FEWEST_SHARES + step);
         let legal = [true, self.containers < MOST_CONTAINERS, some, up, down];
-        match allowed.first_chunk_mut() {
-            Some(all) => *all = legal,
-            None => allowed.copy_from_slice(&legal[..allowed.len()]),
-        }
+        let all = allowed.first_chunk_mut().expect("a mask has a place for each action");
+        *all = legal;
     }
 
     fn info(&self) -> Vec<(&'static str, f64)> {
