@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a container was killed for its memory | once |
 //! | a container was restarted | twice |
-//! | CPU periods that ran out of quota | more than half, where it was less before |
+//! | CPU periods that ran out of quota | more than half |
 //! | a pod that was ready is not | longer than 30 s |
 //! | latency above its goal, where it was below before | four passes in a row |
 //!
@@ -41,8 +41,6 @@ pub struct Watchman {
     missed: u32,
     /// Whether the goal was met before the change.
     was_met: bool,
-    /// Whether pods ran out of quota before the change: it did not cause what was there.
-    was_throttled: bool,
 }
 
 impl Watchman {
@@ -59,18 +57,14 @@ impl Watchman {
         let second = (now.as_nanos() / 1_000_000_000) as i64;
         let is_missed = misses(signals, goals);
         if !is_changed {
-            *self = Self {
-                was_met: is_missed == Some(false),
-                was_throttled: throttled(signals).is_some(),
-                ..Self::default()
-            };
+            *self = Self { was_met: is_missed == Some(false), ..Self::default() };
             return None;
         }
         let changed_at = *self.changed_at.get_or_insert(second);
         self.missed = if is_missed == Some(true) { self.missed + 1 } else { 0 };
         self.killed(target, changed_at)
             .or_else(|| self.restarted(target))
-            .or_else(|| throttled(signals).filter(|_| !self.was_throttled))
+            .or_else(|| throttled(signals))
             .or_else(|| self.lost_readiness(target, second))
             .or_else(|| self.missed_goal(signals, goals))
     }

@@ -58,18 +58,6 @@ fn throttling_above_half_is_harm() {
 }
 
 #[test]
-fn throttling_that_was_there_before_the_change_is_not_its_harm() {
-    let cluster = samples::deployment("n", "hello", 2);
-    let target = cluster.target("n", &samples::reference("hello")).unwrap();
-    let signals = Signals { throttled_share: Some(0.7), ..Signals::default() };
-    let mut watchman = Watchman::default();
-    let mut look = |is_changed, second| {
-        watchman.look(&target, Some(&signals), &Goals::default(), is_changed, at(second))
-    };
-    assert_eq!((look(false, 0), look(true, 15)), (None, None));
-}
-
-#[test]
 fn a_goal_that_was_met_before_is_missed_after_four_passes() {
     let cluster = samples::deployment("n", "hello", 2);
     let target = cluster.target("n", &samples::reference("hello")).unwrap();

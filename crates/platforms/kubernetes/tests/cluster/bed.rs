@@ -57,8 +57,17 @@ impl Bed {
         api.patch(name, &apply, &Patch::Apply(object)).await.unwrap()
     }
 
-    /// Deletes a namespace with all that is in it; nobody waits for the end.
+    /// Deletes a namespace with all that is in it; nobody waits for the end. Policies wait for a controller before they go,
+    /// and there may be none any more.
     pub(crate) async fn delete_namespace(&self, name: &str) {
+        let policies = self.api(&super::controller::policies(), Some(name));
+        let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        let all = policies.list(&ListParams::default()).await.map(|list| list.items);
+        for policy in all.unwrap_or_default() {
+            let policy = policy.metadata.name.unwrap_or_default();
+            let _ = policies.delete(&policy, &DeleteParams::default()).await;
+            let _ = policies.patch(&policy, &PatchParams::default(), &free).await;
+        }
         let api = self.api(&resource("", "v1", "Namespace", "namespaces"), None);
         let _ = api.delete(name, &DeleteParams::background()).await;
     }

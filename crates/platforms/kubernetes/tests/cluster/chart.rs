@@ -86,10 +86,15 @@ async fn the_api_server_accepts_the_chart() {
     bed.delete_namespace(&namespace).await;
 
     let plain = helm(&tool, &base);
+    equals_the_manifests(&plain);
+}
+
+/// The plain manifests are what the chart renders.
+fn equals_the_manifests(plain: &str) {
     let path = repository().join("deploy/kubernetes/windfall.yaml");
     if std::env::var_os("WINDFALL_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &plain).unwrap();
+        std::fs::write(&path, plain).unwrap();
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(

@@ -38,9 +38,9 @@ struct Workload {
 }
 
 const WORKLOADS: [Workload; 3] = [
+    Workload { name: "prime", query: "prime=3000000", rates: (8.0, 40.0) },
+    Workload { name: "bloat", query: "bloat=32", rates: (5.0, 25.0) },
     Workload { name: "sleep", query: "sleep=300", rates: (10.0, 60.0) },
-    Workload { name: "prime", query: "prime=1000000", rates: (10.0, 50.0) },
-    Workload { name: "bloat", query: "bloat=16", rates: (5.0, 20.0) },
 ];
 
 impl Workload {
