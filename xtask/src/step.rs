@@ -177,7 +177,7 @@ fn seconds(took: Duration) -> String {
 /// Runs `command` with our own input and output, so that what it prints is seen as it is.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let line = command_line(command);
-    println!("    $ {line}");
+    eprintln!("    $ {line}");
     let status = command.status().map_err(|why| format!("`{line}` could not start: {why}"))?;
     if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
 }

@@ -75,8 +75,8 @@ async fn the_chart_is_installed_manages_a_pod_and_is_removed() {
     let status = run(plugin.clone(), &["status", "-A"]).await;
     record("kubectl_windfall_status", &status.replace('\n', " | "));
     assert!(status.contains("function") && status.contains("50m"), "{status}");
-    let said = run(plugin, &["explain", "function", "-n", &namespace]).await;
-    assert!(said.contains("50m"), "{said}");
+    let explained = run(plugin, &["explain", "function", "-n", &namespace]).await;
+    assert!(explained.contains("50m"), "{explained}");
     // The API server reaches the webhook by its Service: a new pod has the size from its creation.
     let deployments = resource("apps", "v1", "Deployment", "deployments");
     let more = super::bed::scale(&bed, &deployments, &namespace, "function", 2);
