@@ -46,6 +46,7 @@ const PROCESS_MIB: f64 = 8.0;
 /// Weight of 1024 shares, cores. Only proportions count; the most shares (2048) stay below every ceiling, the fewest (128)
 /// above what the kernel takes.
 const SHARE_CORES: f64 = 0.4 * CORE;
+const _: () = assert!(2.0 * SHARE_CORES < 0.85 * CORE && 0.125 * SHARE_CORES > 0.01);
 /// Shorter periods make a quota of a quarter core smoother.
 const PERIOD: Duration = Duration::from_millis(20);
 /// Instances must stand ready within this at the beginning.
@@ -446,7 +447,7 @@ fn memory_limit(deployment: Deployment) -> f64 {
     PROCESS_MIB + f64::from(deployment.memory) / MEMORY_SCALE
 }
 
-/// What a call of the environment has to do here.
+/// The parameters of a call of the environment here.
 fn parameters(demand: &CallDemand, speed: f64, per_thousand: f64) -> serde_json::Value {
     // A core-second is 1000 millicores times 1e9 ns.
     let cpu_ns = demand.work as f64 * 1e-3 * CORE / speed;
@@ -506,6 +507,5 @@ mod tests {
         );
         let most = Deployment { instances: 1, cpu: 2048, memory: 64 };
         assert_eq!(memory_limit(most), 16.0);
-        assert!(2.0 * SHARE_CORES < 0.85 * CORE && 128.0 / 1024.0 * SHARE_CORES > 0.01);
     }
 }

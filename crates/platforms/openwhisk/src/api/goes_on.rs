@@ -60,10 +60,10 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_nobody_waits_for_any_more_is_carried_to_its_end() {
         let (go, gone) = oneshot::channel::<()>();
-        let (end, ended) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
         let call = GoesOn::new(async move {
             gone.await.unwrap();
-            end.send(5).unwrap();
+            done.send(5).unwrap();
         });
         assert!(tokio::time::timeout(Duration::from_millis(1), call).await.is_err());
         go.send(()).unwrap();
