@@ -78,13 +78,7 @@ pub struct AdmissionSettings {
 
 impl Default for AdmissionSettings {
     fn default() -> Self {
-        Self {
-            predictor: Predictor::Calls,
-            z: 0.5,
-            bound: 8.0,
-            harm_share: 0.05,
-            caution: None,
-        }
+        Self { predictor: Predictor::Calls, z: 0.5, bound: 8.0, harm_share: 0.05, caution: None }
     }
 }
 
@@ -207,7 +201,8 @@ impl AdmissionBook {
         let (demand, is_guarded) = self.counted(function, reservation, demand);
         let guarantee = reservation.cpu.cores();
         let node = self.node(node);
-        node.calls.insert(call, Entry { demand, guarantee, reported: 0.0, gained: 0.0, is_guarded });
+        node.calls
+            .insert(call, Entry { demand, guarantee, reported: 0.0, gained: 0.0, is_guarded });
         node.guaranteed += guarantee;
         node.machine.start(now, guarantee);
         node.add(demand, 1.0);

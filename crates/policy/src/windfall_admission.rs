@@ -158,8 +158,7 @@ impl WindfallAdmission {
 
     /// What a call that is about to start is expected to use.
     fn expected(&mut self, call: &CallView) -> CpuDemand {
-        let WindfallAdmissionSettings { prior_calls, by_input, shares, .. } =
-            self.settings;
+        let WindfallAdmissionSettings { prior_calls, by_input, shares, .. } = self.settings;
         let function = self.functions.state(call.function);
         let input = call.input.filter(|_| by_input);
         let mut expected = function.expected(call.reservation.cpu.cores(), input, prior_calls);

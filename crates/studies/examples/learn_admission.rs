@@ -27,7 +27,8 @@ type Failure = Box<dyn std::error::Error>;
 type Table = [f64; STATES];
 
 /// Worlds for tuning, each near the load that is held there.
-const WORLDS: [(&str, f64); 3] = [("generated", 2.15), ("trace-train", 0.62), ("huawei-train", 0.8)];
+const WORLDS: [(&str, f64); 3] =
+    [("generated", 2.15), ("trace-train", 0.62), ("huawei-train", 0.8)];
 const SEEDS: [u64; 2] = [101, 102];
 /// Logarithms that a table may hold.
 const RANGE: [f64; 2] = [-1.6, 0.7];

@@ -40,7 +40,13 @@ pub struct SlackWeightsSettings {
 
 impl Default for SlackWeightsSettings {
     fn default() -> Self {
-        Self { beta: 0.04, least_share: 0.05, margin_seconds: 0.003, credits: true, ahead_seconds: None }
+        Self {
+            beta: 0.04,
+            least_share: 0.05,
+            margin_seconds: 0.003,
+            credits: true,
+            ahead_seconds: None,
+        }
     }
 }
 
