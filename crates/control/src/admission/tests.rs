@@ -94,7 +94,9 @@ fn a_harmed_function_counts_with_its_reservation_until_it_has_recovered() {
 #[test]
 fn every_harmed_call_makes_the_book_keep_more_free_and_what_it_gained_makes_up_for_it() {
     let caution = CautionSettings { allowed: 0.0, step: 0.5, least: 0.0, most: 0.6 };
-    let settings = AdmissionSettings { z: 0.0, caution: Some(caution), ..book(0.0).settings };
+    // Without the guard, which would count the function with its reservation after three harmed calls.
+    let settings =
+        AdmissionSettings { harm_share: 1.0, caution: Some(caution), ..book(0.0).settings };
     let mut book = AdmissionBook::new(settings);
     let demand = Some(half_of_two());
     let mut full_after = |delayed: u64, gained: f64| {
