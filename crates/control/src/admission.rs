@@ -11,15 +11,18 @@
 //! time have means of 1 and variances of 1: with z = 1 they need 3 + sqrt(3) = 4.7 cores, where their reservations of 4
 //! cores each would take 12. An empty node takes any call.
 //!
-//! The estimates are the policy's; three things are not:
+//! The estimates are the policy's; four things are not:
 //!
 //! - A call without a usable estimate counts with its reservation.
 //! - A function that was **harmed** counts with its reservation until it has recovered. A call is harmed if it ran more
 //!   than 5 % longer than at its reservation because others had the CPU; a function, if more than 5 % of its last fifty or
 //!   so calls were (three in a row); it has recovered below 1 %.
+//! - The **caution**: `z` grows with every call that was harmed and shrinks with every one that was not, within a range, so
+//!   that their share comes to what is allowed (`caution`).
 //! - The **bound**: the guarantees on a node never add up to more than a declared multiple of its cores, whatever the
 //!   policy expects. With a bound of 8 the worst case of a call is an eighth of its reservation.
 
+mod caution;
 mod machine_use;
 
 use std::collections::BTreeMap;
@@ -29,6 +32,8 @@ use windfall_core::{
     RunningCall, Timestamp,
 };
 
+use caution::Caution;
+pub use caution::CautionSettings;
 use machine_use::MachineUse;
 
 /// A call was harmed if waiting for CPU made it longer by more than this share of its run alone.
@@ -67,11 +72,13 @@ pub struct AdmissionSettings {
     pub bound: f64,
     /// Share of harmed calls above which a function counts with its reservation until it has recovered; 1 never does.
     pub harm_share: f64,
+    /// How the deviations that are kept free follow the share of harmed calls; they stay as they are if nothing is said.
+    pub caution: Option<CautionSettings>,
 }
 
 impl Default for AdmissionSettings {
     fn default() -> Self {
-        Self { predictor: Predictor::Calls, z: 0.5, bound: 8.0, harm_share: 0.05 }
+        Self { predictor: Predictor::Calls, z: 0.5, bound: 8.0, harm_share: 0.05, caution: None }
     }
 }
 
@@ -82,6 +89,8 @@ struct Entry {
     guarantee: f64,
     /// Core-seconds that looks have reported.
     reported: f64,
+    /// Seconds by which CPU beyond its reservation has brought it forward.
+    gained: f64,
     /// Whether it counts with its reservation whatever is expected of it.
     is_guarded: bool,
 }
@@ -121,12 +130,13 @@ pub struct AdmissionBook {
     nodes: Vec<Node>,
     /// Share of harmed calls of each function that had any, and whether it counts with its reservation.
     harmed: BTreeMap<FunctionId, Harm>,
+    caution: Caution,
 }
 
 impl AdmissionBook {
     /// A book without any call.
     pub fn new(settings: AdmissionSettings) -> Self {
-        Self { settings, ..Self::default() }
+        Self { caution: Caution::new(settings.caution), settings, ..Self::default() }
     }
 
     /// Takes over what `before` counts, with this book's own settings. `before` counts nothing from then on.
@@ -145,6 +155,7 @@ impl AdmissionBook {
     ) -> Option<f64> {
         let demand = self.counted(function, reservation, demand).0;
         let AdmissionSettings { predictor, z, bound, .. } = self.settings;
+        let z = z + self.caution.now();
         let empty = Node::default();
         let node = self.nodes.get(offer.node.index()).unwrap_or(&empty);
         let guaranteed = node.guaranteed + reservation.cpu.cores();
@@ -190,7 +201,8 @@ impl AdmissionBook {
         let (demand, is_guarded) = self.counted(function, reservation, demand);
         let guarantee = reservation.cpu.cores();
         let node = self.node(node);
-        node.calls.insert(call, Entry { demand, guarantee, reported: 0.0, is_guarded });
+        node.calls
+            .insert(call, Entry { demand, guarantee, reported: 0.0, gained: 0.0, is_guarded });
         node.guaranteed += guarantee;
         node.machine.start(now, guarantee);
         node.add(demand, 1.0);
@@ -203,6 +215,8 @@ impl AdmissionBook {
         if !running.sensed.is_lost() {
             let used = running.sensed.cpu_used_cores * running.sensed.window.as_secs_f64();
             entry.reported += used;
+            let beyond = running.sensed.cpu_used_cores / entry.guarantee.max(1e-3) - 1.0;
+            entry.gained += beyond.max(0.0) * running.sensed.window.as_secs_f64();
             node.machine.used(running.now, used);
         }
         let Some(demand) = demand.filter(|demand| !entry.is_guarded && demand.is_valid()) else {
@@ -222,14 +236,14 @@ impl AdmissionBook {
         if let CallClose::Measured(outcome) = end {
             let used = outcome.cpu_mean_cores * outcome.run().as_secs_f64();
             node.machine.used(outcome.ended_at, (used - entry.reported).max(0.0));
+            // What a call gained beyond its reservation makes up for what it lost.
+            self.caution.note(is_harmed(outcome, entry.gained));
             self.note_harm(outcome);
         }
     }
 
     fn note_harm(&mut self, outcome: &CallOutcome) {
-        let delayed = outcome.delayed.as_secs_f64();
-        let alone = outcome.run().as_secs_f64() - delayed;
-        let was_harmed = delayed > HARM * alone.max(1e-9);
+        let was_harmed = is_harmed(outcome, 0.0);
         if !was_harmed && !self.harmed.contains_key(&outcome.function) {
             return;
         }
@@ -258,6 +272,12 @@ impl AdmissionBook {
     pub fn is_empty(&self) -> bool {
         self.nodes.iter().all(|node| node.calls.is_empty())
     }
+}
+
+/// Whether waiting for CPU made a call longer than at its reservation, after it had `gained` so many seconds.
+fn is_harmed(outcome: &CallOutcome, gained: f64) -> bool {
+    let lost = outcome.delayed.as_secs_f64() - gained;
+    lost > HARM * (outcome.run().as_secs_f64() - lost).max(1e-9)
 }
 
 /// A call that begins to count on a node.

@@ -21,7 +21,7 @@ pub mod restore;
 pub mod safeguards;
 pub mod tick_loop;
 
-pub use admission::{AdmissionBook, AdmissionSettings, Predictor};
+pub use admission::{AdmissionBook, AdmissionSettings, CautionSettings, Predictor};
 pub use call_loop::{CallCounters, CallLoop};
 pub use harvest_pool::{Coverage, HarvestPool, Recall};
 pub use node_book::{NodeBook, Payment};

@@ -82,7 +82,7 @@ pub use queueing::{Queueing, QueueingSettings};
 pub use safeguard_random::SafeguardRandom;
 pub use shabari::{Shabari, ShabariSettings};
 pub use weights::Weights;
-pub use windfall_admission::{WindfallAdmission, WindfallAdmissionSettings};
+pub use windfall_admission::{STATES, WindfallAdmission, WindfallAdmissionSettings};
 pub use windfall_core::QuantileWindow;
 pub use windfall_scaling::{
     GapCounts, GapOutcome, GapReplay, GapStakes, GapTables, GapTrial, LevelGap, ShadowLaw,

@@ -21,7 +21,7 @@
 use serde::{Deserialize, Serialize};
 use windfall_core::{
     CallDecision, CallId, CallOutcome, CallPolicy, CallView, CpuCeiling, CpuDemand, Duration,
-    PolicyError, RunningCall,
+    PolicyError, RunningCall, queue_order::Patience,
 };
 
 mod function_use;
@@ -63,7 +63,23 @@ pub struct WindfallAdmissionSettings {
     pub short_look_millis: f64,
     /// Share of harmed calls above which a function counts with its reservation until it has recovered; 1 never does.
     pub harm_share: f64,
+    /// Share of harmed calls that `z` is made to come to; `z` stays as it is if this is 0.
+    pub harm_allowed: f64,
+    /// What one harmed call adds to `z`.
+    pub harm_step: f64,
+    /// The least that is added to `z`,
+    pub harm_least: f64,
+    /// and the most.
+    pub harm_most: f64,
+    /// Whether a call that can afford it holds the lower weight before its node is short.
+    pub ahead: bool,
+    /// What a call counts with as a share of its expected use, by how long it runs and how long it has waited.
+    pub shares: [f64; STATES],
 }
+
+/// States that [`WindfallAdmissionSettings::shares`] distinguishes: four of run time (below 100 ms, 1 s, 10 s, and above)
+/// times three of waiting (not at all, less than its patience, more).
+pub const STATES: usize = 12;
 
 impl Default for WindfallAdmissionSettings {
     fn default() -> Self {
@@ -82,12 +98,22 @@ impl Default for WindfallAdmissionSettings {
             credits: true,
             short_look_millis: 5.0,
             harm_share: 0.05,
+            harm_allowed: 0.0005,
+            harm_step: 0.02,
+            harm_least: -0.25,
+            harm_most: 2.0,
+            ahead: true,
+            shares: [1.0; STATES],
         }
     }
 }
 
 /// Share of its limit from which a call's memory is raised.
 const NEAR_LIMIT: f64 = 0.85;
+
+/// Where one class of run times ends and the next begins.
+const CLASS_ENDS: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
 
 /// What was seen of a running call.
 #[derive(Clone, Copy, Debug)]
@@ -132,11 +158,27 @@ impl WindfallAdmission {
 
     /// What a call that is about to start is expected to use.
     fn expected(&mut self, call: &CallView) -> CpuDemand {
-        let WindfallAdmissionSettings { prior_calls, by_input, .. } = self.settings;
+        let WindfallAdmissionSettings { prior_calls, by_input, shares, .. } = self.settings;
         let function = self.functions.state(call.function);
         let input = call.input.filter(|_| by_input);
-        function.expected(call.reservation.cpu.cores(), input, prior_calls)
+        let mut expected = function.expected(call.reservation.cpu.cores(), input, prior_calls);
+        let run = function.mean_run();
+        let waited = call.now.since(call.arrived_at);
+        expected.mean_cores *= shares[state(run, waited)];
+        expected
     }
+}
+
+/// The state of a call that has `waited`, as [`WindfallAdmissionSettings::shares`] counts them.
+fn state(mean_run: Option<Duration>, waited: Duration) -> usize {
+    let Patience { run, late_after } = Patience::new(mean_run);
+    let class = CLASS_ENDS.iter().take_while(|&&end| run >= end).count();
+    let waiting = match waited {
+        Duration::ZERO => 0,
+        _ if waited <= late_after => 1,
+        _ => 2,
+    };
+    3 * class + waiting
 }
 
 impl Default for WindfallAdmission {
@@ -199,13 +241,14 @@ impl CallPolicy for WindfallAdmission {
         });
         let used = running.sensed.cpu_used_cores.min(reserved);
         watched.see(used, burst, running.sensed.window.as_secs_f64());
-        let demand = watched.estimate(self.settings.prior_seconds);
+        let mut demand = watched.estimate(self.settings.prior_seconds);
+        let state = state(function.mean_run(), Duration::ZERO);
+        demand.mean_cores *= self.settings.shares[state];
         // Where cores are short nobody gets more than is reserved, and whoever has slack steps back.
-        let is_short = running.node_is_short && self.settings.gives_way;
-        let (cpu_cores, cpu_ceiling) = match is_short {
-            true => (reserved * self.settings.give_way_share, CpuCeiling::At(reserved)),
-            false => (reserved, CpuCeiling::Unlimited),
-        };
+        let WindfallAdmissionSettings { gives_way, give_way_share, ahead, .. } = self.settings;
+        let is_short = running.node_is_short && gives_way;
+        let cpu_ceiling = if is_short { CpuCeiling::At(reserved) } else { CpuCeiling::Unlimited };
+        let cpu_cores = if is_short || ahead { reserved * give_way_share } else { reserved };
         // A call that nears its limit gets its reservation back before it is killed.
         let held = running.grant.memory.mib();
         let is_near = running.sensed.memory_mib > NEAR_LIMIT * held;

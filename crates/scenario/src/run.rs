@@ -109,6 +109,7 @@ pub fn simulator_settings(scenario: &Scenario, cluster: Cluster) -> Settings {
         cold_starts: platform.cold_starts,
         queue_limit: platform.queue_limit,
         queue_order: platform.queue_order,
+        waits_for_warm: platform.waits_for_warm,
         actuation_delay: platform.actuation_delay,
         sensors: platform.sensors,
         faults: platform.faults,

@@ -71,6 +71,9 @@ pub struct PlatformSettings {
     /// Which of the waiting calls starts first.
     #[serde(skip_serializing_if = "is_first_come")]
     pub queue_order: QueueOrder,
+    /// Whether short calls wait for a warm instance as long as they are on time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_warm: bool,
     /// How long a live change takes.
     pub actuation_delay: Duration,
     /// How well sensors see.
@@ -95,6 +98,7 @@ impl Default for PlatformSettings {
             cold_starts: usual.cold_starts,
             queue_limit: usual.queue_limit,
             queue_order: usual.queue_order,
+            waits_for_warm: usual.waits_for_warm,
             actuation_delay: usual.actuation_delay,
             sensors: usual.sensors,
             faults: usual.faults,

@@ -38,6 +38,24 @@ impl Simulator<'_> {
         }
     }
 
+    /// Whether a call that has `waited` should not start an instance on `node`: a warm one of its function comes free
+    /// while it is on time, and starting one takes longer than it runs.
+    ///
+    /// A function whose calls run for 200 ms and whose instances start in 700 ms has three busy ones. The fourth call waits
+    /// for up to 200 ms for the first that is done; started anew it would have been slow for certain.
+    pub(crate) fn waits_for_warm(&self, function: u32, node: u32, waited: Duration) -> bool {
+        let is_ordered = matches!(self.settings.queue_order, QueueOrder::ShortestFirst { .. });
+        if !(self.settings.waits_for_warm && is_ordered && self.settings.cold_starts) {
+            return false;
+        }
+        let state = &self.functions[function as usize];
+        let Patience { run, late_after } = state.patience();
+        let is_brief = state.run_count > 0 && run < state.cold_start.median;
+        let is_warm = |top: u32| self.instances[top].node == node;
+        let has_warm = state.idle.tops().any(is_warm);
+        is_brief && !has_warm && state.running > 0 && waited <= late_after
+    }
+
     fn waited(&self, waiting: &Waiting) -> Duration {
         self.now.since(waiting.arrived_at)
     }
@@ -46,7 +64,7 @@ impl Simulator<'_> {
     pub(crate) fn start_in_order(&mut self, node: u32, starved_after: Duration) {
         let mut candidates = std::mem::take(&mut self.candidates);
         loop {
-            self.line_up(starved_after, &mut candidates);
+            self.line_up(node, starved_after, &mut candidates);
             if !candidates.iter().any(|candidate| self.start_candidate(candidate, node)) {
                 break;
             }
@@ -60,11 +78,18 @@ impl Simulator<'_> {
         !is_for_another && self.start_waiting_call(candidate.function, candidate.place, node)
     }
 
-    /// The first calls in order, and the node that is kept for the first of all if it has waited too long.
-    fn line_up(&mut self, starved_after: Duration, candidates: &mut Vec<Candidate>) {
+    /// The first calls in order that `node` may start, and the node that is kept for the first of all if it has waited too
+    /// long.
+    fn line_up(&mut self, node: u32, starved_after: Duration, candidates: &mut Vec<Candidate>) {
         candidates.clear();
         for &Head { function, .. } in &self.heads {
             self.add_candidates(function, starved_after, candidates);
+        }
+        if self.settings.waits_for_warm {
+            candidates.retain(|one| {
+                let waited = self.now.since(one.arrived_at);
+                !self.waits_for_warm(one.function, node, waited)
+            });
         }
         if candidates.len() > TRIES {
             candidates.select_nth_unstable(TRIES);

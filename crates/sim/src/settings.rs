@@ -102,6 +102,9 @@ pub struct Settings {
     pub guarantee_bound: f64,
     /// Which of the waiting calls starts first.
     pub queue_order: QueueOrder,
+    /// Whether a call waits for a warm instance of its function as long as it is on time, where starting one takes longer
+    /// than its run. Only with shortest first.
+    pub waits_for_warm: bool,
     /// How long an idle instance stays.
     pub keep_alive: Duration,
     /// Whether a new instance takes time to start.
@@ -140,6 +143,7 @@ impl Settings {
             cpu_weights: false,
             guarantee_bound: 8.0,
             queue_order: QueueOrder::default(),
+            waits_for_warm: false,
             keep_alive: Duration::from_mins(10),
             cold_starts: true,
             queue_limit: None,

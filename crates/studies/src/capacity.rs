@@ -291,9 +291,11 @@ impl Capacity {
     }
 
     fn bench<'a>(&self, job: &Job<'a>, around: Around<'a>) -> Result<Bench<'a>, CapacityError> {
-        let Contestant { policy, settings, order, call_safeguards, .. } = job.contestant;
+        let Contestant { policy, settings, order, waits_for_warm, call_safeguards, .. } =
+            job.contestant;
         let mut scenario = job.world.scenario.clone();
         scenario.platform.queue_order = *order;
+        scenario.platform.waits_for_warm = *waits_for_warm;
         scenario.over_commit_cpu = job.over_commit;
         scenario.call_safeguards.clone_from(call_safeguards);
         if let Some(settings) = settings {

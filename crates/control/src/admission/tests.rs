@@ -91,6 +91,28 @@ fn a_harmed_function_counts_with_its_reservation_until_it_has_recovered() {
     assert_eq!(pass(91, Duration::ZERO), (1.0, false));
 }
 
+#[test]
+fn every_harmed_call_makes_the_book_keep_more_free_and_what_it_gained_makes_up_for_it() {
+    let caution = CautionSettings { allowed: 0.0, step: 0.5, least: 0.0, most: 0.6 };
+    // Without the guard, which would count the function with its reservation after three harmed calls.
+    let settings =
+        AdmissionSettings { harm_share: 1.0, caution: Some(caution), ..book(0.0).settings };
+    let mut book = AdmissionBook::new(settings);
+    let demand = Some(half_of_two());
+    let mut full_after = |delayed: u64, gained: f64| {
+        book.start(started(0, 0, demand));
+        let node = book.node(NodeId(0));
+        node.calls.get_mut(&CallId(0)).expect("it runs").gained = gained;
+        let delayed = Duration::from_millis(delayed);
+        book.end(&CallClose::Measured(&outcome(0, 0, delayed)));
+        book.admit(&OFFER, FunctionId(0), FOUR, demand).expect("an empty node") * 8.0
+    };
+    assert!((full_after(0, 0.0) - 1.0).abs() < 1e-9);
+    assert!((full_after(100, 0.1) - 1.0).abs() < 1e-9, "it was not slower than at its reservation");
+    assert!((full_after(100, 0.0) - 1.5).abs() < 1e-9);
+    assert!((full_after(100, 0.0) - 1.6).abs() < 1e-9, "never more than the most");
+}
+
 proptest! {
     /// Whatever a policy expects, guarantees stay within the declared bound, and an empty book holds nothing.
     #[test]

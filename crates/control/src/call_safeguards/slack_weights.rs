@@ -8,7 +8,9 @@
 //! ```
 //!
 //! A call that would have run for 2 s alone and lost 20 ms has 60 ms of slack: while it gives way, a call that has just
-//! begun and has none gets its cores. Looked at every 5 ms, it loses at most 5 ms more than is left to it, so no call
+//! begun and has none gets its cores. With more than `ahead_seconds` it may hold the lower weight before its node is short, so
+//! that the kernel does this in the scheduling decision in which the other call wakes up; the first look follows within
+//! 5 ms, and until then nobody loses more than that. Looked at every 5 ms, it loses at most 5 ms more than is left to it, so no call
 //! runs more than 5 % longer because of its own slack. Without a measurement, with less weight than a twentieth, or on a
 //! node that is not short, it gets its reservation back.
 
@@ -31,11 +33,20 @@ pub struct SlackWeightsSettings {
     pub margin_seconds: f64,
     /// Whether a call that had more than its reservation may give that back.
     pub credits: bool,
+    /// Slack above which a call may hold the lower weight before its node is short, seconds: what it can lose until the
+    /// first look after that.
+    pub ahead_seconds: Option<f64>,
 }
 
 impl Default for SlackWeightsSettings {
     fn default() -> Self {
-        Self { beta: 0.04, least_share: 0.05, margin_seconds: 0.003, credits: true }
+        Self {
+            beta: 0.04,
+            least_share: 0.05,
+            margin_seconds: 0.003,
+            credits: true,
+            ahead_seconds: None,
+        }
     }
 }
 
@@ -98,8 +109,9 @@ impl CallSafeguard for SlackWeights {
         let reserved = running.reservation.cpu.min(running.ceiling.cpu);
         let slack = self.slack(running);
         let is_known = !running.sensed.is_lost();
-        let may_give_way =
-            is_known && running.node_is_short && slack > self.settings.margin_seconds;
+        let SlackWeightsSettings { margin_seconds, ahead_seconds, .. } = self.settings;
+        let enough = if running.node_is_short { Some(margin_seconds) } else { ahead_seconds };
+        let may_give_way = is_known && enough.is_some_and(|enough| slack > enough);
         let least = if may_give_way {
             let millis = f64::from(reserved.get()) * self.settings.least_share;
             MilliCpu::new((millis.ceil() as u32).clamp(1, reserved.get().max(1)))

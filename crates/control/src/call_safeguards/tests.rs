@@ -379,6 +379,17 @@ mod slack_weights {
     }
 
     #[test]
+    fn a_call_with_enough_slack_may_hold_the_lower_weight_before_its_node_is_short() {
+        let settings =
+            SlackWeightsSettings { ahead_seconds: Some(0.008), ..SlackWeightsSettings::default() };
+        let mut chain = CallSafeguardChain::new(vec![Box::new(SlackWeights::new(settings))]);
+        assert_eq!(weight(&mut chain, &look(190, 190, 0.0, false), 50), 1000, "7.6 ms");
+        assert_eq!(weight(&mut chain, &look(210, 20, 0.0, false), 50), 50, "8.4 ms");
+        assert_eq!(weight(&mut chain, &look(215, 5, 1.0, true), 50), 50, "3.4 ms are left");
+        assert_eq!(weight(&mut chain, &look(216, 1, 1.0, true), 50), 1000, "2.4 ms are not enough");
+    }
+
+    #[test]
     fn a_call_may_give_back_what_it_gained_beyond_its_reservation() {
         let mut chain = CallSafeguardChain::new(vec![Box::new(SlackWeights::default())]);
         // 100 ms on 2 cores where 1 is reserved: it is 100 ms ahead.
@@ -395,8 +406,9 @@ mod slack_weights {
                 (1u64..50, 0.0f64..1.0, any::<bool>(), 0u32..3000, 0.0f64..1.2),
                 1..200,
             ),
+            ahead_seconds in proptest::option::of(0.003f64..0.1),
         ) {
-            let settings = SlackWeightsSettings::default();
+            let settings = SlackWeightsSettings { ahead_seconds, ..SlackWeightsSettings::default() };
             let mut chain = CallSafeguardChain::new(vec![Box::new(SlackWeights::new(settings))]);
             let (mut now, mut lost, mut gained) = (0, 0.0, 0.0);
             for (window, delayed, short, cpu, cores) in looks {
@@ -406,7 +418,8 @@ mod slack_weights {
                 let held = weight(&mut chain, &using(cores, now, window, delayed, short), cpu);
                 let alone = now as f64 * 1e-3 - lost + gained;
                 let slack = settings.beta * alone - lost + gained;
-                if !short || slack <= settings.margin_seconds - 1e-9 {
+                let enough = if short { Some(settings.margin_seconds) } else { ahead_seconds };
+                if enough.is_none_or(|enough| slack <= enough - 1e-9) {
                     prop_assert!(held >= 1000, "{held} with a slack of {slack}");
                 }
                 prop_assert!(held >= 50);

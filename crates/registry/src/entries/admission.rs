@@ -11,7 +11,7 @@
 //! | `peak-oracle`        | what the calls will really use, at the highest moment               |
 
 use windfall_control::call_safeguards::{SlackWeights, SlackWeightsSettings};
-use windfall_control::{AdmissionSettings, Predictor};
+use windfall_control::{AdmissionSettings, CautionSettings, Predictor};
 use windfall_core::{CallPolicy, Duration};
 use windfall_policy::{
     PeakClaims, PeakClaimsSettings, Weights, WindfallAdmission, WindfallAdmissionSettings,
@@ -32,6 +32,10 @@ fn as_published(predictor: Predictor) -> Option<Admission> {
     let usual = AdmissionSettings::default();
     Some(Admission::ExpectedUse(AdmissionSettings { predictor, z: 0.0, harm_share: 1.0, ..usual }))
 }
+
+/// Slack above which a call holds the lower weight before its node is short: the first look after that comes within
+/// 5 ms.
+const AHEAD_SECONDS: f64 = 0.008;
 
 const USUAL: PolicyEntry = PolicyEntry {
     name: "weights",
@@ -104,8 +108,10 @@ pub(super) const PEAK_ORACLE: PolicyEntry = PolicyEntry {
 /// Ours around some way to fill nodes.
 fn giving_way(policy: WindfallAdmission, admission: Admission) -> Assembled {
     let settings = policy.settings();
-    let WindfallAdmissionSettings { beta, credits, .. } = settings;
-    let slack = SlackWeightsSettings { beta, credits, ..SlackWeightsSettings::default() };
+    let WindfallAdmissionSettings { beta, credits, ahead, .. } = settings;
+    let ahead_seconds = ahead.then_some(AHEAD_SECONDS);
+    let usual = SlackWeightsSettings::default();
+    let slack = SlackWeightsSettings { beta, credits, ahead_seconds, ..usual };
     let every = Duration::from_secs_f64(settings.short_look_millis.max(1.0) * 1e-3);
     Assembled {
         call_safeguards: vec![Box::new(SlackWeights::new(slack))],
@@ -114,13 +120,25 @@ fn giving_way(policy: WindfallAdmission, admission: Admission) -> Assembled {
     }
 }
 
+fn caution(settings: &WindfallAdmissionSettings) -> Option<CautionSettings> {
+    let WindfallAdmissionSettings { harm_allowed, harm_step, harm_least, harm_most, .. } =
+        *settings;
+    let (allowed, step, least, most) = (harm_allowed, harm_step, harm_least, harm_most);
+    (allowed > 0.0).then_some(CautionSettings { allowed, step, least, most })
+}
+
 pub(super) const WINDFALL_ADMISSION: PolicyEntry = PolicyEntry {
     name: "windfall-admission",
     summary: "weights; nodes filled by each call's expected use and its variance",
     build: |parts| {
         let settings = parts.settings::<WindfallAdmissionSettings>()?;
         let WindfallAdmissionSettings { z, harm_share, .. } = settings;
-        let admission = AdmissionSettings { z, harm_share, ..AdmissionSettings::default() };
+        let admission = AdmissionSettings {
+            z,
+            harm_share,
+            caution: caution(&settings),
+            ..AdmissionSettings::default()
+        };
         Ok(giving_way(WindfallAdmission::new(settings), Admission::ExpectedUse(admission)))
     },
     ..USUAL

@@ -239,6 +239,7 @@ fn platform(mut table: Table<'_, '_>, problems: &mut Problems) -> PlatformSettin
             .whole("queue_limit", 0..=u64::from(u32::MAX), problems)
             .map(|limit| limit as u32),
         queue_order: table.choice("queue_order", &orders, problems).unwrap_or(usual.queue_order),
+        waits_for_warm: table.truth("waits_for_warm", problems).unwrap_or(usual.waits_for_warm),
         actuation_delay: table
             .number("actuation_delay_millis", 0.0..=3_600_000.0, problems)
             .map_or(usual.actuation_delay, |millis| Duration::from_secs_f64(millis * 1e-3)),

@@ -117,6 +117,9 @@ impl Simulator<'_> {
         if self.leaves_calls_alone {
             let start = self.start_as_reserved(function);
             let Some(at) = self.choose_as_reserved(function, start.grant) else { return false };
+            if self.waits_for_warm(function, at.node, Duration::ZERO) {
+                return false;
+            }
             self.place(function, waiting, None, start, at);
             self.reshare_if_needed(at.node);
             return true;
@@ -128,6 +131,9 @@ impl Simulator<'_> {
             AdmitBy::Control | AdmitBy::FuturePeak => self.choose_admitting(&view, &plan),
         };
         let Some(at) = at else { return false };
+        if self.waits_for_warm(function, at.node, Duration::ZERO) {
+            return false;
+        }
         let room = self.nodes[at.node as usize].book.room();
         let start = self.control.start(&view, &plan, NodeId(at.node), room);
         self.place(function, waiting, Some(&mut plan), start, at);

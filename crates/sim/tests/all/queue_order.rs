@@ -1,6 +1,6 @@
 //! Who starts first, and calls without a ceiling, worked out by hand.
 
-use windfall_core::{Allocation, CpuCeiling, Duration};
+use windfall_core::{Allocation, ColdStart, CpuCeiling, Duration, FunctionProfile};
 use windfall_sim::{QueueOrder, Settings};
 
 use crate::stage::{Script, Scripted, at, function, play, secs, work};
@@ -54,6 +54,35 @@ fn a_late_call_gives_way_and_one_that_has_waited_too_long_goes_first() {
     };
     assert_eq!(starts(45.0), (54.0, 50.0), "5 s are late for a call of 1 s");
     assert_eq!(starts(15.0), (50.0, 51.0), "35 s are too long");
+}
+
+#[test]
+fn a_call_waits_for_a_warm_instance_as_long_as_it_is_on_time_and_a_new_one_takes_longer() {
+    // A new instance takes 2 s for calls of 1 s. The first call is done at 3 s, the second at 11 s.
+    let slow_start = FunctionProfile {
+        cold_start: ColdStart { median: Duration::from_secs(2), sigma: 0.0 },
+        ..function(1000, 100)
+    };
+    let starts = |waits_for_warm: bool, second: f64| {
+        let arrivals = vec![
+            at(0.0, 0, work(1.0, 1.0)),
+            at(10.0, 0, work(1.0, 1.0)),
+            at(second, 0, work(1.0, 1.0)),
+        ];
+        let settings = Settings {
+            cold_starts: true,
+            waits_for_warm,
+            queue_order: QueueOrder::SHORTEST_FIRST,
+            ..Settings::new(1, Allocation::new(4000, 1000))
+        };
+        let script = Script::new(vec![slow_start.clone()], arrivals);
+        let calls = play(settings, script, Scripted::default()).calls;
+        let third = calls.iter().find(|call| call.id.0 == 2).expect("it ends");
+        (secs(third.ended_at), third.cold_start.is_zero())
+    };
+    assert_eq!(starts(false, 10.5), (13.5, false));
+    assert_eq!(starts(true, 10.5), (12.0, true), "for the one that is busy until 11 s");
+    assert_eq!(starts(true, 11.0), (12.0, true));
 }
 
 #[test]

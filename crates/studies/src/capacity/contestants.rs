@@ -34,6 +34,8 @@ pub struct Contestant {
     pub settings: Option<toml::Table>,
     /// Which of the waiting calls starts first.
     pub order: QueueOrder,
+    /// Whether short calls wait for a warm instance while they are on time.
+    pub waits_for_warm: bool,
     /// Over-commits that are tried.
     pub over_commits: Vec<f64>,
     /// Safeguards around its calls.
@@ -60,6 +62,7 @@ impl Contestant {
             policy: policy.to_owned(),
             settings: None,
             order: QueueOrder::FirstCome,
+            waits_for_warm: false,
             over_commits: ONE.to_vec(),
             call_safeguards: Vec::new(),
             role,
@@ -72,11 +75,11 @@ impl Contestant {
         Self { over_commits: over_commits.to_vec(), ..self }
     }
 
-    /// With our queue order.
+    /// With our queue order, in which short calls also wait for a warm instance.
     #[must_use]
     pub fn ordered(self, role: Role) -> Self {
         let label = format!("{}, ordered", self.label);
-        Self { order: QueueOrder::SHORTEST_FIRST, label, role, ..self }
+        Self { order: QueueOrder::SHORTEST_FIRST, waits_for_warm: true, label, role, ..self }
     }
 
     /// With the memory that users reserve.

@@ -38,7 +38,7 @@ pub struct CapacityWorld {
 }
 
 /// Names of the worlds, and one line for lists.
-pub const NAMES: [(&str, &str); 11] = [
+pub const NAMES: [(&str, &str); 12] = [
     ("generated", "Generated functions: needs no data"),
     ("trace", "Azure's 500 functions, held-out half, thinned where one would decide"),
     ("trace-large", "The same with four stretches of time at once, on eight nodes"),
@@ -50,6 +50,7 @@ pub const NAMES: [(&str, &str); 11] = [
     ("huawei", "Huawei's busiest functions, held-out half"),
     ("generated-memory", "Generated functions on nodes with 100 MiB for each core"),
     ("trace-train", "The other half of the 500 functions, earlier hours: for tuning"),
+    ("huawei-train", "Huawei's other functions, ten days earlier: for tuning"),
 ];
 
 impl CapacityWorld {
@@ -76,7 +77,8 @@ impl CapacityWorld {
         let world = match name {
             "generated" | "generated-memory" => Self::new(name, generated(minutes)),
             "others" => Self::new(name, others(data, minutes)),
-            "huawei" => Self::new(name, huawei(data, minutes)),
+            "huawei" => Self::new(name, huawei(data, minutes, Fold::Test, 20)),
+            "huawei-train" => Self::new(name, huawei(data, minutes, Fold::Train, 10)),
             _ => Self::new(name, trace(name, data, minutes)?),
         };
         let is_scarce = name.ends_with("-memory");
@@ -190,12 +192,12 @@ fn others(data: &Path, minutes: u32) -> Scenario {
     Scenario { warm_up, ..scenario }
 }
 
-fn huawei(data: &Path, minutes: u32) -> Scenario {
+fn huawei(data: &Path, minutes: u32, fold: Fold, day: u32) -> Scenario {
     const DAY_MINUTES: u32 = 1440;
-    let from = 20 * DAY_MINUTES + 600;
+    let from = day * DAY_MINUTES + 600;
     let options = ReadOptions {
         calls_at_once: Some(Interval { low: 0.1, high: 2.0 }),
-        fold: Some(Fold::Test),
+        fold: Some(fold),
         fold_by: windfall_trace::FoldBy::Application,
         window_minutes: Some((from, from + minutes)),
         ..ReadOptions::default()
