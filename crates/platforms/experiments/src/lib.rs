@@ -14,7 +14,6 @@
 //!
 //! Whoever starts an experiment has no thread yet: the host's spawner is a fork of this process.
 
-mod as_reserved;
 mod error;
 pub mod faasrm;
 mod host;

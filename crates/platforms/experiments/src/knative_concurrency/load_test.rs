@@ -15,11 +15,11 @@ use windfall_load::{
 };
 use windfall_openwhisk::Key;
 use windfall_papers::knative_concurrency::knative::{LoadTestOutcome, RequestShape};
+use windfall_policy::Fixed;
 use windfall_sandbox::Host;
 
 use super::autoscale::{KnativeTicks, Seen, Shared, read};
 use super::{POD_CPU, POD_MEMORY, PODS, RATE};
-use crate::as_reserved::AsReserved;
 use crate::error::{ExperimentError, system};
 
 /// The service under test.
@@ -86,7 +86,7 @@ fn settings(database: std::path::PathBuf) -> ServiceSettings {
 }
 
 fn deciders(limit: u32, seen: Shared) -> Deciders {
-    let control = CallLoop::new(Box::new(AsReserved), CallSafeguardChain::default());
+    let control = CallLoop::new(Box::new(Fixed), CallSafeguardChain::default());
     let ticks: Box<dyn windfall_core::Policy> = Box::new(KnativeTicks::new(limit, seen));
     Deciders {
         control: Box::new(control),

@@ -16,10 +16,10 @@ use windfall_functions::Builtin;
 use windfall_openwhisk::Ran;
 use windfall_papers::ece471::Row;
 use windfall_papers::ece471::table::{SERVICE_RATE, SLO_SECONDS};
+use windfall_policy::Fixed;
 use windfall_rl::random::Draw;
 use windfall_sandbox::Host;
 
-use crate::as_reserved::AsReserved;
 use crate::error::ExperimentError;
 use crate::stand::Stand;
 
@@ -88,7 +88,7 @@ impl Server {
         settings.pool.scale_out = ScaleOut::OnTick;
         settings.pool.pause_after = None;
         settings.quota_period = PERIOD;
-        let calls = CallLoop::new(Box::new(AsReserved), CallSafeguardChain::default());
+        let calls = CallLoop::new(Box::new(Fixed), CallSafeguardChain::default());
         let mut stand = Stand::new(host, settings, Box::new(calls))?;
         for name in ["autoscale", "arithmetic"] {
             if let Some(builtin) = Builtin::named(name) {

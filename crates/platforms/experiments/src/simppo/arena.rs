@@ -28,11 +28,10 @@ use windfall_gym::shared_nodes::world::{TICK, first_deployment};
 use windfall_gym::world::Rates;
 use windfall_openwhisk::Ran;
 use windfall_papers::simppo::arena::Arena;
-use windfall_policy::{Queueing, QueueingSettings};
+use windfall_policy::{Fixed, Queueing, QueueingSettings};
 use windfall_sandbox::Host;
 
 use super::tally::Tally;
-use crate::as_reserved::AsReserved;
 use crate::error::ExperimentError;
 use crate::live_scaling::Nobody;
 use crate::stand::Stand;
@@ -184,7 +183,7 @@ impl Episode {
         agent.pool.scale_out = ScaleOut::OnTick;
         agent.pool.pause_after = None;
         agent.quota_period = PERIOD;
-        let calls = CallLoop::new(Box::new(AsReserved), CallSafeguardChain::default());
+        let calls = CallLoop::new(Box::new(Fixed), CallSafeguardChain::default());
         let mut stand = Stand::new(host, agent, Box::new(calls))?;
         let loads = settings.loads(seed);
         let service = Builtin::named("service").expect("it is built in");
