@@ -62,9 +62,8 @@ pub(crate) fn steps(depth: Depth) -> Vec<Step> {
         Depth::Long => steps.extend([python(Python::Long), kubernetes()]),
     }
     steps.extend([
-        Step::new("docs", docs()),
-        // Tests of real services mostly wait, so these are compiled beside them; they have a target folder of their own, while
-        // docs would keep the tests waiting for the lock of theirs.
+        // Tests of real services mostly wait, so what is left to compile is compiled beside them.
+        Step::beside("tests", "docs", docs()),
         fuzz_targets(depth),
         Step::new("dependencies", Box::new(move || dependencies(depth))),
         Step::new("generated files", Box::new(move || generated_files(before))),
@@ -114,12 +113,12 @@ fn tests(depth: Depth) -> Action {
     })
 }
 
-fn docs() -> Action {
-    Box::new(|| {
-        let mut docs = Command::new("cargo");
-        docs.args(["doc", "--workspace", "--no-deps"]);
-        passed(docs.env("RUSTDOCFLAGS", "-D warnings"))
-    })
+/// In a folder of their own: with the lock of the usual one they would keep the tests waiting.
+fn docs() -> Command {
+    let mut docs = Command::new("cargo");
+    docs.args(["doc", "--workspace", "--no-deps", "--target-dir", "target/docs"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    docs
 }
 
 fn passed(command: &mut Command) -> Result<Outcome, String> {

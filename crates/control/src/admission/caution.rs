@@ -8,7 +8,7 @@
 //! Where the caution is not at an end of its range, the share of harmed calls comes to what is allowed in the long run,
 //! whatever the calls are like: with a step of 0.02 and 0.1 % allowed, one harmed call is made up for by 999 others.
 
-/// Settings of [`Caution`].
+/// Settings of caution: how far the margin follows harmed calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CautionSettings {
     /// Share of calls that may be harmed.
