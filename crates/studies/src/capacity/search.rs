@@ -2,8 +2,8 @@
 //! then halves of that interval in ratios.
 //!
 //! From a guess of 1 with steps of 1.5: 1 holds, 1.5 does not, 1.22 does not, 1.11 holds, 1.16, .. until the two ends
-//! differ by less than 3 %, and one load well below, which intervals need. The load held is where the largest margin
-//! crosses 1 between them, both taken as straight lines in logarithms.
+//! differ by less than 3 %, and one load well below, which intervals need. Where that one breaks, the search goes on from
+//! there. The load held is where the largest margin first crosses 1, margins and loads taken as straight lines in logarithms.
 //!
 //! Where a similar search has ended already, its result is the guess and steps begin small; where only more than some
 //! load is of interest, that load is tried first and the search ends if it does not hold.
@@ -89,20 +89,28 @@ impl Search {
             false => (None, Some(first.load)),
         };
         let mut tried = vec![first];
-        while let Some(load) = self.next(low, high, tried.len()) {
-            let result = play(load)?;
-            if holds(&result) {
-                low = Some(load);
-            } else {
-                high = Some(load);
+        loop {
+            while let Some(load) = self.next(low, high, tried.len()) {
+                let result = play(load)?;
+                if holds(&result) {
+                    low = Some(load);
+                } else {
+                    high = Some(load);
+                }
+                tried.push(Tried { load, result });
             }
-            tried.push(Tried { load, result });
-        }
-        // One load well below what is held: a population of functions drawn again may hold less.
-        let lowest = tried.iter().map(|tried| tried.load).fold(f64::INFINITY, f64::min);
-        let below = low.map(|low| (low / WELL_BELOW).max(self.lowest));
-        if let Some(below) = below.filter(|&below| below * self.precision < lowest) {
-            tried.push(Tried { load: below, result: play(below)? });
+            // One load well below what is held: a population of functions drawn again may hold less.
+            let lowest = tried.iter().map(|tried| tried.load).fold(f64::INFINITY, f64::min);
+            let below = low.map(|low| (low / WELL_BELOW).max(self.lowest));
+            let Some(below) = below.filter(|&below| below * self.precision < lowest) else { break };
+            let result = play(below)?;
+            let is_held = holds(&result);
+            tried.push(Tried { load: below, result });
+            if is_held {
+                break;
+            }
+            // All loads up to the one that is held are to hold, so the search goes on from here.
+            (low, high) = (None, Some(below));
         }
         tried.sort_by(|a, b| a.load.total_cmp(&b.load));
         Ok(tried)
@@ -175,6 +183,16 @@ mod tests {
         assert!((crossing(margins).unwrap() - 1.1).abs() < 1e-9);
         assert_eq!(crossing([Margin { load: 1.0, margin: 3.0 }]), None);
         assert_eq!(crossing([Margin { load: 1.0, margin: 0.0 }]), Some(1.0));
+    }
+
+    #[test]
+    fn what_breaks_well_below_is_where_the_search_goes_on() {
+        // Holds up to 0.5 and again from 0.8 to 1; 0.77 is well below 1, so the second range is found first.
+        let holds = |load: &f64| *load <= 0.5 || (0.8..=1.0).contains(load);
+        let tried = Search::default().tries(Ok::<f64, ()>, holds).unwrap();
+        let first_broken = tried.iter().position(|tried| !holds(&tried.result)).expect("one breaks");
+        let held = tried[..first_broken].last().expect("one below holds").load;
+        assert!(held <= 0.5 && held * 1.03 >= 0.5, "{held}");
     }
 
     proptest! {
