@@ -140,6 +140,8 @@ struct Job<'a> {
 
 /// An over-commit is given up where it does not hold this share of the best on the first seed.
 const CLOSE: f64 = 0.95;
+/// An incumbent is given up where it does not hold this share of the best of its kind on the first seed.
+const CONTENDS: f64 = 0.85;
 
 /// Where a search begins.
 #[derive(Clone, Copy, Debug)]
@@ -198,25 +200,37 @@ impl Capacity {
             .flat_map(pairs)
             .map(|(world, contestant)| Contest { world, contestant, around, fixed: &fixed })
             .collect();
-        around.watcher.begins(contests.len());
-        let rows = contests
+        around.watcher.begins(contests.len() * self.seeds.len().min(2));
+        let firsts = contests
             .par_iter()
             .with_max_len(1)
             .map(|contest| {
-                let rows = self.hold(contest)?;
+                let rows = self.first_seed(contest)?;
                 around.watcher.contest_ends(&rows);
+                Ok(rows)
+            })
+            .collect::<Result<Vec<_>, CapacityError>>()?;
+        let contends = contenders(&firsts);
+        let rows = (contests.par_iter(), firsts, contends)
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|(contest, firsts, contends)| {
+                let rows = if contends { self.other_seeds(contest, firsts)? } else { firsts };
+                if self.seeds.len() > 1 {
+                    around.watcher.contest_ends(&rows);
+                }
                 Ok(rows)
             })
             .collect::<Result<Vec<_>, CapacityError>>()?;
         Ok(CapacityResult { rows: rows.into_iter().flatten().collect(), fixed })
     }
 
-    /// All seeds of one policy in one world, at the over-commits that hold most on the first seed.
+    /// One policy in one world on the first seed, at the over-commits that hold most.
     ///
-    /// Of the over-commits 1, 1.5 and 2 with 0.9, 1.3 and 1.2 on the first seed, the third is given up after one run at
-    /// 1.24, and the second alone is played on the other seeds. With 1.3 and 1.25 both are.
-    fn hold(&self, contest: &Contest<'_>) -> Result<Vec<CapacityRow>, CapacityError> {
-        let Some((&first, others)) = self.seeds.split_first() else { return Ok(Vec::new()) };
+    /// Of the over-commits 1, 1.5 and 2 with 0.9, 1.3 and 1.2, the third is given up after one run at 1.24, and the second
+    /// alone is listed. With 1.3 and 1.25 both are.
+    fn first_seed(&self, contest: &Contest<'_>) -> Result<Vec<CapacityRow>, CapacityError> {
+        let Some(&first) = self.seeds.first() else { return Ok(Vec::new()) };
         let mut best: Option<f64> = None;
         let mut firsts = Vec::new();
         for &over_commit in &contest.contestant.over_commits {
@@ -226,14 +240,21 @@ impl Capacity {
             best = Some(best.unwrap_or(0.0).max(row.load_held));
             firsts.push(row);
         }
+        firsts.retain(|row| row.load_held >= best.unwrap_or(0.0) * CLOSE);
+        Ok(firsts)
+    }
+
+    /// The same on the other seeds, each search begun where the first one ended.
+    fn other_seeds(
+        &self,
+        contest: &Contest<'_>,
+        firsts: Vec<CapacityRow>,
+    ) -> Result<Vec<CapacityRow>, CapacityError> {
         let mut rows = Vec::new();
         for row in firsts {
             let CapacityRow { over_commit, load_held, .. } = row;
-            if load_held < best.unwrap_or(0.0) * CLOSE {
-                continue;
-            }
             rows.push(row);
-            for &seed in others {
+            for &seed in self.seeds.iter().skip(1) {
                 let begin = Begin { least: None, guess: Some(load_held) };
                 rows.extend(self.search(contest, over_commit, seed, begin)?);
             }
@@ -312,6 +333,20 @@ impl Capacity {
         let (world, policy, seed) = (job.world, policy.clone(), job.seed);
         Ok(Bench { world, around, scenario, policy, seed, workload, reserved, objective })
     }
+}
+
+/// Whether each contest goes on after the first seed: incumbents that hold far less than the best of their kind do not.
+fn contenders(firsts: &[Vec<CapacityRow>]) -> Vec<bool> {
+    let held = |rows: &[CapacityRow]| rows.iter().map(|row| row.load_held).fold(0.0, f64::max);
+    let is_rival = |role: Role| matches!(role, Role::Incumbent | Role::OrderedIncumbent);
+    let contends = |rows: &Vec<CapacityRow>| {
+        let Some(own) = rows.first().filter(|row| is_rival(row.role)) else { return true };
+        let is_alike = |row: &&CapacityRow| row.world == own.world && row.role == own.role;
+        let rivals = firsts.iter().flatten().filter(is_alike);
+        let best = rivals.map(|row| row.load_held).fold(0.0, f64::max);
+        held(rows) >= best * CONTENDS
+    };
+    firsts.iter().map(contends).collect()
 }
 
 /// Everything that stays while load is raised.

@@ -126,7 +126,11 @@ pub fn everybody(memory_is_scarce: bool) -> Vec<Contestant> {
             Contestant { label, ..one }
         }));
     }
-    all.push(Contestant::new("windfall-admission", Role::Ours).ordered(Role::Ours));
+    let ours = Contestant::new("windfall-admission", Role::Ours);
+    let rule = toml::Table::from_iter([("harm_allowed".to_owned(), 0.0.into())]);
+    let rule = ours.clone().with_settings("windfall-admission, caution not learned", rule);
+    all.push(rule.ordered(Role::Aside));
+    all.push(ours.ordered(Role::Ours));
     all
 }
 

@@ -28,6 +28,8 @@ pub struct CapacitySummary {
     pub best_over_commit: f64,
     /// Load held there, mean over seeds.
     pub load_held: f64,
+    /// Seeds that it was played on; ratios are over the same seeds of the other side.
+    pub seeds: usize,
     /// Over that of `fixed`.
     pub relative_to_fixed: Option<f64>,
     /// Over that of the best incumbent as published.
@@ -64,6 +66,14 @@ impl Entrant<'_> {
     /// Load held, mean over seeds.
     pub fn load_held(&self) -> f64 {
         mean(self.rows.iter().map(|row| row.load_held)).unwrap_or(0.0)
+    }
+
+    /// Over what `other` holds on the same seeds.
+    fn over(&self, other: &Self) -> Option<f64> {
+        let is_shared = |row: &&&CapacityRow| self.rows.iter().any(|own| own.seed == row.seed);
+        let shared = other.rows.iter().filter(is_shared);
+        let held = mean(shared.map(|row| row.load_held)).filter(|&held| held > 0.0)?;
+        Some(self.load_held() / held)
     }
 }
 
@@ -109,44 +119,49 @@ fn summarize_world(
 ) -> Vec<CapacitySummary> {
     let best = best_of(result, world);
     let fixed: Vec<&FixedService> = result.fixed.iter().filter(|one| one.world == world).collect();
+    let seeds = fixed.len();
     let top = |role: Role| {
-        let of_role = best.iter().filter(|one| one.role == role);
+        let of_role = best.iter().filter(|one| one.role == role && one.rows.len() == seeds);
         of_role.max_by(|a, b| a.load_held().total_cmp(&b.load_held()))
-    };
-    let over = |held: f64, other: Option<&Entrant<'_>>| {
-        other.map(Entrant::load_held).filter(|&other| other > 0.0).map(|other| held / other)
     };
     let (incumbent, ordered) = (top(Role::Incumbent), top(Role::OrderedIncumbent));
     let bootstrap = Bootstrap { objective, fixed: &fixed };
     let summary = |one: &Entrant<'_>| {
-        let held = one.load_held();
-        let interval = incumbent.and_then(|other| bootstrap.ratio(one, other));
-        let ordered_interval = ordered.and_then(|other| bootstrap.ratio(one, other));
+        let over = |role: Role| top(role).and_then(|other| one.over(other));
+        // Seeds are drawn again together, so both sides need all of them.
+        let is_whole = one.rows.len() == seeds;
+        let interval = |other: Option<&Entrant<'_>>| bootstrap.ratio(one, other.filter(|_| is_whole)?);
+        let (interval, ordered_interval) = (interval(incumbent), interval(ordered));
         CapacitySummary {
             world: world.to_owned(),
             policy: one.policy.to_owned(),
             best_over_commit: one.over_commit,
-            load_held: held,
-            relative_to_fixed: over(held, top(Role::Fixed)),
-            relative_to_best_incumbent: over(held, incumbent),
+            load_held: one.load_held(),
+            seeds: one.rows.len(),
+            relative_to_fixed: over(Role::Fixed),
+            relative_to_best_incumbent: over(Role::Incumbent),
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
-            relative_to_best_ordered_incumbent: over(held, ordered),
+            relative_to_best_ordered_incumbent: over(Role::OrderedIncumbent),
             ordered_low: ordered_interval.map(|interval| interval.low),
-            share_of_peak_oracle: over(held, top(Role::Oracle)),
+            share_of_peak_oracle: over(Role::Oracle),
             binds: binds(objective, one, &fixed),
         }
     };
     let packing = mean(fixed.iter().map(|one| one.packing_bound)).unwrap_or(0.0);
+    let over = |other: Option<&Entrant<'_>>| {
+        other.map(Entrant::load_held).filter(|&held| held > 0.0).map(|held| packing / held)
+    };
     let bound = CapacitySummary {
         world: world.to_owned(),
         policy: "packing bound".to_owned(),
         best_over_commit: 1.0,
         load_held: packing,
-        relative_to_fixed: over(packing, top(Role::Fixed)),
-        relative_to_best_incumbent: over(packing, incumbent),
-        relative_to_best_ordered_incumbent: over(packing, ordered),
-        share_of_peak_oracle: over(packing, top(Role::Oracle)),
+        seeds,
+        relative_to_fixed: over(top(Role::Fixed)),
+        relative_to_best_incumbent: over(incumbent),
+        relative_to_best_ordered_incumbent: over(ordered),
+        share_of_peak_oracle: over(top(Role::Oracle)),
         ..CapacitySummary::default()
     };
     best.iter().map(summary).chain([bound]).collect()

@@ -37,6 +37,28 @@ fn capacity() -> Capacity {
 }
 
 #[test]
+fn incumbents_that_hold_far_less_than_the_best_of_their_kind_have_one_seed() {
+    let row = |policy: &str, role: Role, load_held: f64| CapacityRow {
+        world: "w".into(),
+        policy: policy.into(),
+        over_commit: 1.0,
+        seed: 1,
+        load_held,
+        role,
+        measured: Vec::new(),
+    };
+    let firsts = [
+        vec![row("fixed", Role::Fixed, 0.5)],
+        vec![row("weights", Role::Incumbent, 1.0)],
+        vec![row("libra", Role::Incumbent, 0.9)],
+        vec![row("vpa", Role::Incumbent, 0.8)],
+        vec![row("vpa, ordered", Role::OrderedIncumbent, 0.8)],
+        vec![row("ours", Role::Ours, 0.1)],
+    ];
+    assert_eq!(contenders(&firsts), [true, true, true, false, true, true]);
+}
+
+#[test]
 fn threads_cannot_be_seen_in_the_result() {
     let capacity = capacity();
     let held = |threads: usize| {

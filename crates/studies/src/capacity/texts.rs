@@ -7,11 +7,12 @@ use super::search::Tried;
 use super::summary::CapacitySummary;
 use super::{CapacityResult, CapacityRow, FixedService};
 
-const COLUMNS: usize = 9;
+const COLUMNS: usize = 10;
 const HEADS: [&str; COLUMNS] = [
     "policy",
     "over-commit",
     "load held",
+    "seeds",
     "over fixed",
     "over best incumbent",
     "95 %",
@@ -33,6 +34,7 @@ fn cells(one: &CapacitySummary) -> [String; COLUMNS] {
         one.policy.clone(),
         format!("{}", one.best_over_commit),
         format!("{:.3}", one.load_held),
+        format!("{}", one.seeds),
         ratio(one.relative_to_fixed),
         ratio(one.relative_to_best_incumbent),
         interval,
@@ -81,7 +83,7 @@ pub fn to_text(summaries: &[CapacitySummary]) -> String {
             }
             text.push('\n');
         };
-        line([first.world.as_str(), "", "", "", "", "", "", "", ""]);
+        line([first.world.as_str(), "", "", "", "", "", "", "", "", ""]);
         line(HEADS);
         rows.iter().for_each(|row| line(std::array::from_fn(|place| row[place].as_str())));
         text.push('\n');
@@ -157,7 +159,7 @@ mod tests {
         let text = to_markdown(&summaries());
         let bars = |line: &str| line.matches('|').count();
         let table: Vec<usize> = text.lines().filter(|l| l.starts_with('|')).map(bars).collect();
-        assert_eq!(table, [10; 4]);
+        assert_eq!(table, [11; 4]);
         assert!(to_text(&summaries()).contains("0.90..1.10"), "{}", to_text(&summaries()));
     }
 
