@@ -198,8 +198,10 @@ impl From<Part> for Split {
 pub(crate) enum CpuModelName {
     /// Every share is a constant rate.
     Fluid,
-    /// Weights, quotas by period and the idle class.
+    /// Weights, quotas by period and the idle class; where calls compete, their waits of milliseconds count by the mean.
     Kernel,
+    /// The same with every wait of milliseconds followed one by one: slower, and nearest to a real machine.
+    KernelRounds,
 }
 
 /// Which world is run. Flags change what the scenario file says.
@@ -281,6 +283,7 @@ impl WorldArguments {
             Some(CpuModelName::Kernel) if scenario.cpu.is_fluid() => {
                 scenario.cpu = CpuModel::kernel();
             }
+            Some(CpuModelName::KernelRounds) => scenario.cpu = scenario.cpu.following_rounds(),
             Some(CpuModelName::Fluid) => scenario.cpu = CpuModel::Fluid,
             Some(CpuModelName::Kernel) | None => {}
         }

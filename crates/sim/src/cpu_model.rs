@@ -61,6 +61,16 @@ impl CpuModel {
         Self::Kernel(KernelCpu::default())
     }
 
+    /// The kernel's CPU with rounds followed one by one.
+    #[must_use]
+    pub fn following_rounds(self) -> Self {
+        let kernel = match self {
+            Self::Fluid => KernelCpu::default(),
+            Self::Kernel(kernel) => kernel,
+        };
+        Self::Kernel(KernelCpu { follows_rounds: true, ..kernel })
+    }
+
     /// Whether this is the fluid model, which journals and digests do not mention.
     pub fn is_fluid(&self) -> bool {
         *self == Self::Fluid

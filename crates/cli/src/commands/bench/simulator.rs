@@ -208,10 +208,12 @@ fn measure(part: &Part) -> anyhow::Result<Measured> {
 }
 
 fn scenario_of(part: &Part) -> (Scenario, f64) {
-    let mut scenario = Scenario::default();
-    if part.cpu_model == CpuModelName::Kernel {
-        scenario.cpu = CpuModel::kernel();
-    }
+    let cpu = match part.cpu_model {
+        CpuModelName::Fluid => CpuModel::Fluid,
+        CpuModelName::Kernel => CpuModel::kernel(),
+        CpuModelName::KernelRounds => CpuModel::kernel().following_rounds(),
+    };
+    let mut scenario = Scenario { cpu, ..Scenario::default() };
     let load = match part.kind {
         Kind::Uncontended => 0.5,
         Kind::Contended => {
