@@ -17,6 +17,8 @@ pub enum Role {
     OrderedIncumbent,
     /// One of our own.
     Ours,
+    /// The same with every parameter as it was tuned, nothing learned while calls run.
+    TunedRule,
     /// Knows the future, with our queue order.
     Oracle,
     /// Another bound, or a part of ours by itself.
@@ -129,7 +131,7 @@ pub fn everybody(memory_is_scarce: bool) -> Vec<Contestant> {
     let ours = Contestant::new("windfall-admission", Role::Ours);
     let rule = toml::Table::from_iter([("harm_allowed".to_owned(), 0.0.into())]);
     let rule = ours.clone().with_settings("windfall-admission, caution not learned", rule);
-    all.push(rule.ordered(Role::Aside));
+    all.push(rule.ordered(Role::TunedRule));
     all.push(ours.ordered(Role::Ours));
     all
 }

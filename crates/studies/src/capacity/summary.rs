@@ -42,6 +42,12 @@ pub struct CapacitySummary {
     pub relative_to_best_ordered_incumbent: Option<f64>,
     /// The lower end of its 95 % interval.
     pub ordered_low: Option<f64>,
+    /// Over that of ours with nothing learned while calls run.
+    pub relative_to_tuned_rule: Option<f64>,
+    /// The lower end of its 95 % interval.
+    pub rule_low: Option<f64>,
+    /// The upper end.
+    pub rule_high: Option<f64>,
     /// Over that of the peak oracle with our queue order.
     pub share_of_peak_oracle: Option<f64>,
     /// The clauses that broke first, seed by seed, the most frequent first.
@@ -130,7 +136,10 @@ fn summarize_world(
         let over = |role: Role| top(role).and_then(|other| one.over(other));
         // Seeds are drawn again together, so both sides need all of them.
         let is_whole = one.rows.len() == seeds;
-        let interval = |other: Option<&Entrant<'_>>| bootstrap.ratio(one, other.filter(|_| is_whole)?);
+        let interval =
+            |other: Option<&Entrant<'_>>| bootstrap.ratio(one, other.filter(|_| is_whole)?);
+        let rule = top(Role::TunedRule).filter(|_| one.role == Role::Ours);
+        let rule_interval = interval(rule);
         let (interval, ordered_interval) = (interval(incumbent), interval(ordered));
         CapacitySummary {
             world: world.to_owned(),
@@ -144,6 +153,9 @@ fn summarize_world(
             high: interval.map(|interval| interval.high),
             relative_to_best_ordered_incumbent: over(Role::OrderedIncumbent),
             ordered_low: ordered_interval.map(|interval| interval.low),
+            relative_to_tuned_rule: rule.and_then(|rule| one.over(rule)),
+            rule_low: rule_interval.map(|interval| interval.low),
+            rule_high: rule_interval.map(|interval| interval.high),
             share_of_peak_oracle: over(Role::Oracle),
             binds: binds(objective, one, &fixed),
         }
@@ -261,6 +273,7 @@ mod tests {
                 row("weights", Role::Incumbent, 1.0, 0.8),
                 row("weights", Role::Incumbent, 2.0, 1.0),
                 row("weights, ordered", Role::OrderedIncumbent, 2.0, 1.2),
+                row("ours, nothing learned", Role::TunedRule, 1.0, 1.25),
                 row("ours", Role::Ours, 1.0, 1.5),
                 row("peak-oracle, ordered", Role::Oracle, 1.0, 1.6),
             ],
@@ -283,6 +296,8 @@ mod tests {
         assert_eq!(ours.relative_to_best_incumbent, Some(1.5));
         assert!((ours.relative_to_best_ordered_incumbent.unwrap() - 1.25).abs() < 1e-9);
         assert!((ours.share_of_peak_oracle.unwrap() - 1.5 / 1.6).abs() < 1e-9);
+        assert_eq!(ours.relative_to_tuned_rule, Some(1.2));
+        assert_eq!(of("weights").relative_to_tuned_rule, None, "a comparison of ours with ours");
         // All functions are alike, so drawing them again changes nothing.
         let (low, high) = (ours.low.unwrap(), ours.high.unwrap());
         assert!((low - 1.5).abs() < 1e-6 && (high - 1.5).abs() < 1e-6, "{low} {high}");
