@@ -19,6 +19,7 @@ mod largest;
 pub mod measure;
 pub mod objective;
 pub mod page;
+mod resume;
 pub mod search;
 pub mod summary;
 pub mod texts;
@@ -38,6 +39,7 @@ use contestants::{Contestant, Role};
 use largest::WithoutLargest;
 use measure::{FunctionService, ServiceMeasure, Used};
 use objective::{Objective, Service};
+use resume::SearchName;
 use search::{Measured, Search, Tried, load_held};
 use worlds::CapacityWorld;
 
@@ -104,6 +106,12 @@ pub trait CapacityWatcher: Sync {
     fn begins(&self, _contests: usize) {}
     /// One of them was judged: on every seed, at its best over-commits.
     fn contest_ends(&self, _rows: &[CapacityRow]) {}
+    /// What a search of this name found before the measurement was cut off.
+    fn recalls(&self, _search: &str) -> Option<String> {
+        None
+    }
+    /// A search of this name has ended.
+    fn keeps(&self, _search: &str, _found: &str) {}
     /// Whether everything should end soon; asked every few thousand events.
     fn is_stopped(&self) -> bool {
         false
@@ -287,7 +295,33 @@ impl Capacity {
         let Contest { world, contestant, around, fixed } = *contest;
         let known = |one: &&FixedService| one.world == world.name && one.seed == seed;
         let fixed = fixed.iter().find(known).expect("every world and seed was played");
-        let mut bench = self.bench(&Job { world, contestant, over_commit, seed }, around)?;
+        let job = Job { world, contestant, over_commit, seed };
+        let measured = self.measured(&job, around, fixed, begin)?;
+        Ok(measured.map(|measured| CapacityRow {
+            world: world.name.clone(),
+            policy: contestant.label.clone(),
+            over_commit,
+            seed,
+            load_held: load_held(&self.objective, &measured, &fixed.functions, None),
+            role: contestant.role,
+            measured,
+        }))
+    }
+
+    /// Every load that a search tries, unless it is given up; from an earlier measurement if that was cut off.
+    fn measured(
+        &self,
+        job: &Job<'_>,
+        around: Around<'_>,
+        fixed: &FixedService,
+        begin: Begin,
+    ) -> Result<Option<Vec<Measured>>, CapacityError> {
+        let name = self.search_name(job, begin);
+        let earlier = around.watcher.recalls(&name).and_then(|text| resume::from_text(&text));
+        if let Some(measured) = earlier {
+            return Ok(measured);
+        }
+        let mut bench = self.bench(job, around)?;
         let kills = Service::of(&fixed.functions, None).kills();
         let holds = |functions: &Vec<FunctionService>| {
             self.objective.binding(&Service::of(functions, None), kills).margin <= 1.0
@@ -300,28 +334,28 @@ impl Capacity {
             }
             Begin { .. } => Some(self.search.tries(play, holds)?),
         };
-        Ok(measured.map(|measured| CapacityRow {
-            world: world.name.clone(),
-            policy: contestant.label.clone(),
-            over_commit,
-            seed,
-            load_held: load_held(&self.objective, &measured, &fixed.functions, None),
-            role: contestant.role,
-            measured,
-        }))
+        around.watcher.keeps(&name, &resume::to_text(measured.as_deref()));
+        Ok(measured)
+    }
+
+    fn search_name(&self, job: &Job<'_>, begin: Begin) -> String {
+        let Job { world, contestant, over_commit, seed } = *job;
+        let CapacityWorld { nodes, mib_per_core, without_largest, .. } = world;
+        let settings = format!(
+            "{} {} {nodes} {mib_per_core} {without_largest} {seed} {:?} {begin:?} {:?} {:?}",
+            env!("CARGO_PKG_VERSION"),
+            scenario_of(job).digest(),
+            contestant.policy,
+            self.objective,
+            self.search,
+        );
+        let policy = &contestant.label;
+        SearchName { world: &world.name, policy, over_commit, seed, settings }.text()
     }
 
     fn bench<'a>(&self, job: &Job<'a>, around: Around<'a>) -> Result<Bench<'a>, CapacityError> {
-        let Contestant { policy, settings, order, waits_for_warm, call_safeguards, .. } =
-            job.contestant;
-        let mut scenario = job.world.scenario.clone();
-        scenario.platform.queue_order = *order;
-        scenario.platform.waits_for_warm = *waits_for_warm;
-        scenario.over_commit_cpu = job.over_commit;
-        scenario.call_safeguards.clone_from(call_safeguards);
-        if let Some(settings) = settings {
-            scenario.policy_settings.insert(policy.clone(), settings.clone());
-        }
+        let scenario = scenario_of(job);
+        let policy = &job.contestant.policy;
         let seed = Seed::new(job.seed);
         let mut workload = scenario.trace.open(seed).map_err(RunError::from)?;
         if job.world.without_largest > 0 {
@@ -333,6 +367,21 @@ impl Capacity {
         let (world, policy, seed) = (job.world, policy.clone(), job.seed);
         Ok(Bench { world, around, scenario, policy, seed, workload, reserved, objective })
     }
+}
+
+/// The world's scenario with what the contestant sets in it.
+fn scenario_of(job: &Job<'_>) -> Scenario {
+    let Contestant { policy, settings, order, waits_for_warm, call_safeguards, .. } =
+        job.contestant;
+    let mut scenario = job.world.scenario.clone();
+    scenario.platform.queue_order = *order;
+    scenario.platform.waits_for_warm = *waits_for_warm;
+    scenario.over_commit_cpu = job.over_commit;
+    scenario.call_safeguards.clone_from(call_safeguards);
+    if let Some(settings) = settings {
+        scenario.policy_settings.insert(policy.clone(), settings.clone());
+    }
+    scenario
 }
 
 /// Whether each contest goes on after the first seed: incumbents that hold far less than the best of their kind do not.

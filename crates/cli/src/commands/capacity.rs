@@ -89,6 +89,9 @@ pub(crate) struct Arguments {
     /// Directory for report and results
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Take the searches that an interrupted measurement has left in this directory
+    #[arg(long, help_heading = "Output")]
+    resume: bool,
 }
 
 /// What service has to be like.
@@ -187,20 +190,22 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     );
     let digest = worlds.first().map(|one| one.scenario.digest()).unwrap_or_default();
     let capacity = Capacity { worlds, contestants, objective, seeds, search: Search::default() };
-    let bar = Bar(progress::runs(0));
+    let folder = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("runs").join(format!("capacity-{digest}")));
+    let searches = folder.join("searches");
+    directory(&searches)?;
+    let watcher = Progress { bar: progress::runs(0), searches, resumes: arguments.resume };
     let threads = arguments.threads.unwrap_or_else(all_threads);
-    let result = capacity.play_on(threads, &bar)?;
-    bar.0.finish_and_clear();
+    let result = capacity.play_on(threads, &watcher)?;
+    watcher.bar.finish_and_clear();
     let context = ReportContext {
         title,
         command: command_line(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings,
     };
-    let folder = arguments
-        .out
-        .clone()
-        .unwrap_or_else(|| PathBuf::from("runs").join(format!("capacity-{digest}")));
     deliver(arguments.format, context, &objective, &result, folder)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -311,18 +316,34 @@ fn parsed(setting: &str) -> anyhow::Result<(&str, toml::Table)> {
     }
 }
 
-/// Shows how far the searches have come.
-struct Bar(ProgressBar);
+/// Shows how far the searches have come, and keeps what each of them found.
+struct Progress {
+    bar: ProgressBar,
+    /// The folder of what was found.
+    searches: PathBuf,
+    /// Whether searches that are there already are not made again.
+    resumes: bool,
+}
 
-impl CapacityWatcher for Bar {
+impl CapacityWatcher for Progress {
     fn begins(&self, contests: usize) {
-        self.0.inc_length(contests as u64);
+        self.bar.inc_length(contests as u64);
     }
 
     fn contest_ends(&self, rows: &[CapacityRow]) {
         if let Some(row) = rows.first() {
-            self.0.set_message(format!("{} {}", row.policy, row.world));
+            self.bar.set_message(format!("{} {}", row.policy, row.world));
         }
-        self.0.inc(1);
+        self.bar.inc(1);
+    }
+
+    fn recalls(&self, search: &str) -> Option<String> {
+        let path = self.searches.join(format!("{search}.json"));
+        std::fs::read_to_string(path).ok().filter(|_| self.resumes)
+    }
+
+    fn keeps(&self, search: &str, found: &str) {
+        // A search that cannot be kept is made again; the results are written with care at the end.
+        let _ = write_whole(&self.searches.join(format!("{search}.json")), found);
     }
 }

@@ -190,7 +190,8 @@ mod tests {
         // Holds up to 0.5 and again from 0.8 to 1; 0.77 is well below 1, so the second range is found first.
         let holds = |load: &f64| *load <= 0.5 || (0.8..=1.0).contains(load);
         let tried = Search::default().tries(Ok::<f64, ()>, holds).unwrap();
-        let first_broken = tried.iter().position(|tried| !holds(&tried.result)).expect("one breaks");
+        let first_broken =
+            tried.iter().position(|tried| !holds(&tried.result)).expect("one breaks");
         let held = tried[..first_broken].last().expect("one below holds").load;
         assert!(held <= 0.5 && held * 1.03 >= 0.5, "{held}");
     }
