@@ -125,6 +125,7 @@ impl Question {
             objective: Objective::try_from(self.objective).map_err(|error| error.to_string())?,
             seeds: self.seeds,
             search: Search { precision: self.precision, ..Search::default() },
+            races: false,
         })
     }
 

@@ -99,6 +99,7 @@ fn judge(tables: &[Table], minutes: u32) -> Result<Vec<f64>, Failure> {
             objective: Objective::default(),
             seeds: SEEDS.to_vec(),
             search,
+            races: false,
         };
         for row in &capacity.play_on(1, &Nobody)?.rows {
             sums[row.policy.parse::<usize>()?] += log_margin(row);

@@ -55,6 +55,8 @@ pub struct Capacity {
     pub seeds: Vec<u64>,
     /// Where the highest load is looked for.
     pub search: Search,
+    /// Whether incumbents that are far behind on the first seed are left out of the others: a first look in less time.
+    pub races: bool,
 }
 
 /// The load that one policy holds at one over-commit, on one seed.
@@ -148,7 +150,7 @@ struct Job<'a> {
 
 /// An over-commit is given up where it does not hold this share of the best on the first seed.
 const CLOSE: f64 = 0.95;
-/// An incumbent is given up where it does not hold this share of the best of its kind on the first seed.
+/// In a race an incumbent is given up where it does not hold this share of the best of its kind on the first seed.
 const CONTENDS: f64 = 0.85;
 
 /// Where a search begins.
@@ -218,7 +220,7 @@ impl Capacity {
                 Ok(rows)
             })
             .collect::<Result<Vec<_>, CapacityError>>()?;
-        let contends = contenders(&firsts);
+        let contends = if self.races { contenders(&firsts) } else { vec![true; firsts.len()] };
         let rows = (contests.par_iter(), firsts, contends)
             .into_par_iter()
             .with_max_len(1)

@@ -76,6 +76,9 @@ pub(crate) struct Arguments {
     /// 5 for seeds 1 to 5, or a list 7,9 or a range 3-6
     #[arg(long, value_name = "SEEDS", value_parser = seeds, default_value = "3", help_heading = "Runs")]
     seeds: std::vec::Vec<u64>,
+    /// Leave incumbents that hold less than 85 % of the best of their kind on the first seed out of the others
+    #[arg(hide_short_help = true, long, help_heading = "Runs")]
+    race: bool,
     /// Threads; the results do not depend on it
     #[arg(long, value_name = "N", value_parser = threads, help_heading = "Runs")]
     threads: Option<usize>,
@@ -189,7 +192,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         worlds.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
     );
     let digest = worlds.first().map(|one| one.scenario.digest()).unwrap_or_default();
-    let capacity = Capacity { worlds, contestants, objective, seeds, search: Search::default() };
+    let (search, races) = (Search::default(), arguments.race);
+    let capacity = Capacity { worlds, contestants, objective, seeds, search, races };
     let folder = arguments
         .out
         .clone()

@@ -33,11 +33,12 @@ fn capacity() -> Capacity {
         objective: Objective { slow_share: 0.05, violation_share: 0.02, ..Objective::default() },
         seeds: vec![1, 2],
         search: Search { precision: 1.2, ..Search::default() },
+        races: false,
     }
 }
 
 #[test]
-fn incumbents_that_hold_far_less_than_the_best_of_their_kind_have_one_seed() {
+fn in_a_race_incumbents_that_hold_far_less_than_the_best_of_their_kind_have_one_seed() {
     let row = |policy: &str, role: Role, load_held: f64| CapacityRow {
         world: "w".into(),
         policy: policy.into(),
