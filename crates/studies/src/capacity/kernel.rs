@@ -497,6 +497,23 @@ mod tests {
     }
 
     #[test]
+    fn a_step_is_judged_over_all_repetitions_and_who_gave_up_serves_no_better_later() {
+        // 8 of 100 are slow in one repetition and none in the other: 4 % of both together.
+        let mut rows = vec![row(KERNEL, "ours", 1, [0, 8, 25]), row(KERNEL, "ours", 2, [0, 0, 25])];
+        let objective = Objective { slow_share: 0.05, ..Objective::default() };
+        let held = Pool::of(&rows, &rows[0]).held(&objective, None);
+        assert!(held > 1.0 && held < 2.0, "{held}");
+        // Counted twice, the first repetition decides: 16 of 200.
+        let first = Pool::of(&rows, &rows[0]).held(&objective, Some(&[2, 0]));
+        assert!(first > 0.5 && first < 1.0, "{first}");
+        // 8 and 25 of 200 at a load of 2: margins of 0.8 and 3.3.
+        rows[0].measured.truncate(2);
+        let share = 1.25_f64.ln() / (1.25_f64 * 3.3).ln();
+        let held = Pool::of(&rows, &rows[0]).held(&objective, None);
+        assert!((held - 2.0_f64.powf(share)).abs() < 1e-6, "{held}");
+    }
+
+    #[test]
     fn policies_are_compared_in_the_same_repetition_and_with_the_simulator() {
         let rows = vec![
             row(KERNEL, "fixed", 1, [1, 25, 99]),
