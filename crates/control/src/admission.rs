@@ -36,7 +36,7 @@ use caution::Caution;
 pub use caution::CautionSettings;
 use machine_use::MachineUse;
 
-/// A call was harmed if waiting for CPU made it longer by more than this share of its run alone.
+/// Unless something else is said, a call was harmed if waiting for CPU made it longer by more than this share.
 const HARM: f64 = 0.05;
 /// What the last call counts in a function's share of harmed calls: fifty calls are remembered, roughly.
 const NEWEST: f64 = 0.02;
@@ -70,6 +70,8 @@ pub struct AdmissionSettings {
     pub z: f64,
     /// The most CPU that may be guaranteed for each core.
     pub bound: f64,
+    /// A call was harmed if waiting for CPU made it longer by more than this share of its run alone.
+    pub harm_above: f64,
     /// Share of harmed calls above which a function counts with its reservation until it has recovered; 1 never does.
     pub harm_share: f64,
     /// How the deviations that are kept free follow the share of harmed calls; they stay as they are if nothing is said.
@@ -78,7 +80,14 @@ pub struct AdmissionSettings {
 
 impl Default for AdmissionSettings {
     fn default() -> Self {
-        Self { predictor: Predictor::Calls, z: 0.5, bound: 8.0, harm_share: 0.05, caution: None }
+        Self {
+            predictor: Predictor::Calls,
+            z: 0.5,
+            bound: 8.0,
+            harm_above: HARM,
+            harm_share: 0.05,
+            caution: None,
+        }
     }
 }
 
@@ -237,13 +246,13 @@ impl AdmissionBook {
             let used = outcome.cpu_mean_cores * outcome.run().as_secs_f64();
             node.machine.used(outcome.ended_at, (used - entry.reported).max(0.0));
             // What a call gained beyond its reservation makes up for what it lost.
-            self.caution.note(is_harmed(outcome, entry.gained));
+            self.caution.note(self.is_harmed(outcome, entry.gained));
             self.note_harm(outcome);
         }
     }
 
     fn note_harm(&mut self, outcome: &CallOutcome) {
-        let was_harmed = is_harmed(outcome, 0.0);
+        let was_harmed = self.is_harmed(outcome, 0.0);
         if !was_harmed && !self.harmed.contains_key(&outcome.function) {
             return;
         }
@@ -256,6 +265,12 @@ impl AdmissionBook {
         if !harm.is_guarded && harm.share < 1e-4 {
             self.harmed.remove(&outcome.function);
         }
+    }
+
+    /// Whether waiting for CPU made a call longer than at its reservation, after it had `gained` so many seconds.
+    fn is_harmed(&self, outcome: &CallOutcome, gained: f64) -> bool {
+        let lost = outcome.delayed.as_secs_f64() - gained;
+        lost > self.settings.harm_above * (outcome.run().as_secs_f64() - lost).max(1e-9)
     }
 
     /// Guarantees of the calls on a node, cores.
@@ -272,12 +287,6 @@ impl AdmissionBook {
     pub fn is_empty(&self) -> bool {
         self.nodes.iter().all(|node| node.calls.is_empty())
     }
-}
-
-/// Whether waiting for CPU made a call longer than at its reservation, after it had `gained` so many seconds.
-fn is_harmed(outcome: &CallOutcome, gained: f64) -> bool {
-    let lost = outcome.delayed.as_secs_f64() - gained;
-    lost > HARM * (outcome.run().as_secs_f64() - lost).max(1e-9)
 }
 
 /// A call that begins to count on a node.

@@ -61,6 +61,8 @@ pub struct WindfallAdmissionSettings {
     pub credits: bool,
     /// Time between two looks on a node that is short of CPU.
     pub short_look_millis: f64,
+    /// A call was harmed if others made it longer by more than this share of its run alone.
+    pub harm_above: f64,
     /// Share of harmed calls above which a function counts with its reservation until it has recovered; 1 never does.
     pub harm_share: f64,
     /// Share of harmed calls that `z` is made to come to; `z` stays as it is if this is 0.
@@ -97,6 +99,7 @@ impl Default for WindfallAdmissionSettings {
             give_way_share: 0.05,
             credits: true,
             short_look_millis: 5.0,
+            harm_above: 0.05,
             harm_share: 0.05,
             harm_allowed: 0.0005,
             harm_step: 0.02,

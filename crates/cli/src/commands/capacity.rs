@@ -112,10 +112,10 @@ struct ObjectiveArguments {
         help_heading = "Objective"
     )]
     slow_above: f64,
-    /// Share of calls that may run longer than at their reservation [default: 0.001, embedded: 0.05]
+    /// Share of calls that may run longer than at their reservation [default: 0.001, embedded: 0.1]
     #[arg(hide_short_help = true, long, value_name = "SHARE", help_heading = "Objective")]
     violation_share: Option<f64>,
-    /// A call runs longer if it takes more than so many times as long [default: 1.05, embedded: 1.25]
+    /// A call runs longer if it takes more than so many times as long [default: 1.05, embedded: 1.5]
     #[arg(hide_short_help = true, long, value_name = "FACTOR", help_heading = "Objective")]
     violation_above: Option<f64>,
     /// The longest that anybody may wait; ten run times where that is more

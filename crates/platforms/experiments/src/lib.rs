@@ -14,6 +14,7 @@
 //!
 //! Whoever starts an experiment has no thread yet: the host's spawner is a fork of this process.
 
+mod affinity;
 mod error;
 pub mod faasrm;
 mod host;

@@ -2,7 +2,8 @@
 //! everybody, load raised step by step until service breaks.
 //!
 //! ```text
-//!   alone: every kind of call at the user's size, at half a core, and at the whole node        baselines and models
+//!   alone: every kind of call on as many cores as its user reserves                             baselines
+//!          and at the user's size, at half a core, and at the whole node                        models
 //!   repetition 1: fixed, weights, histogram, .., ours        each a fresh platform and one ramp
 //!   repetition 2: ours, .., histogram, weights, fixed        (A B B A)
 //!   simulator: the same ramps on the fitted models, with the kernel's CPU
@@ -10,7 +11,8 @@
 //!
 //! Load is what users reserve per second over what the machine has, cores times seconds, from the run times of calls
 //! alone. Manager, gateway and load generator run on the same cores as the functions, so what a manager uses is missing for
-//! its calls. A ramp ends with the first step that breaks the objective, which is seen one step later. What was measured is
+//! its calls. A ramp ends with the first step that breaks the objective, which is seen one step later. One during which
+//! other programs used more than 5 % of the machine is made again. What was measured is
 //! kept in `measured.json`; further repetitions can be added to it by later runs.
 
 mod evaluate;
@@ -35,8 +37,13 @@ use crate::faasrm::{Alone, NODE_MEMORY, Plan, Planned, Size};
 use crate::host::host;
 use schedule::kinds;
 
-/// Passes over all kinds of calls alone at the user's size; each later run adds one.
+/// Passes over all kinds of calls alone on the cores that users reserve; each later run adds one.
 const FIRST_PASSES: u32 = 5;
+
+/// A ramp during which other programs used a larger share of the machine's CPU time is made again,
+pub(crate) const MOST_OTHERS: f64 = 0.05;
+/// so often at most; a repetition that has such a ramp all the same does not count.
+const ATTEMPTS: u32 = 2;
 
 /// How the measurement is made.
 #[derive(Clone, Debug)]
@@ -53,18 +60,29 @@ pub struct Settings {
     pub appends: bool,
 }
 
-/// The usual ramp: steps of 4 s from a load of 0.4, a quarter more each, with inputs of a tenth.
+/// The usual ramp: nine steps of 2.5 s from a load of 0.35, a quarter more each, with a quarter of the default inputs.
+///
+/// A store answers within 13 ms, so that users reserve 2.4 times what their calls use, as in Azure's trace of 500
+/// functions.
 pub fn usual_setup() -> RampSetup {
-    RampSetup { first_load: 0.4, ratio: 1.25, steps: 10, step_seconds: 4.0, scale: 0.1, seed: 1 }
+    RampSetup {
+        first_load: 0.35,
+        ratio: 1.25,
+        steps: 9,
+        step_seconds: 2.5,
+        scale: 0.25,
+        store_millis: 13.0,
+        seed: 1,
+    }
 }
 
-/// What service has to be like here. Real run times scatter by more than 5 % and a step has some hundred calls, so the
-/// shares are wider than in simulation: 5 % of calls may be slow, and 5 % may run more than a quarter longer than alone.
+/// What service has to be like here. Calls of a real machine scatter and a step has some fifty of them, so the shares are
+/// wider than in simulation: 5 % of calls may be slow, and 10 % may run more than half longer than alone.
 pub fn usual_objective() -> Objective {
     Objective {
         slow_share: 0.05,
-        violation_share: 0.05,
-        violation_above: 1.25,
+        violation_share: 0.1,
+        violation_above: 1.5,
         ..Objective::default()
     }
 }
@@ -91,8 +109,9 @@ impl Settings {
             _ if !(0.01..=100.0).contains(&setup.scale) => {
                 refuse("--scale", setup.scale, "0.01 to 100")
             }
-            _ if !(1..=100).contains(&self.repetitions) => {
-                refuse("--repetitions", self.repetitions.into(), "1 to 100")
+            // With what earlier runs have left, no repetition judges it anew.
+            _ if !(u32::from(!self.appends)..=100).contains(&self.repetitions) => {
+                refuse("--repetitions", self.repetitions.into(), "1 to 100, or 0 with --append")
             }
             _ => Ok(()),
         }
@@ -115,8 +134,8 @@ pub(crate) struct Measured {
     /// Core-seconds that the user of a call reserves, mean over the schedule: what makes a load of a rate.
     pub(crate) reserved_per_call: f64,
     pub(crate) profiles: Vec<FunctionProfile>,
-    /// Run times of each kind of call alone at the user's size, seconds.
-    pub(crate) at_users: Vec<Vec<f64>>,
+    /// Run times of each kind of call alone on as many cores as its user reserves, seconds.
+    pub(crate) on_cores: Vec<Vec<f64>>,
     /// Records of calls alone, at all sizes.
     pub(crate) alone: Vec<CallRecord>,
     pub(crate) ramps: Vec<Ramp>,
@@ -131,7 +150,7 @@ pub(crate) struct World {
 
 impl World {
     fn new(setup: &RampSetup) -> Self {
-        let kinds = kinds(setup.scale);
+        let kinds = kinds(setup.scale, setup.store_millis);
         let cores = std::thread::available_parallelism().map_or(2, usize::from) as u32;
         let functions: Vec<&'static Builtin> =
             builtins().iter().filter(|one| one.published_as.is_some()).collect();
@@ -171,7 +190,7 @@ impl World {
 impl Measured {
     /// Run time of each kind alone, seconds.
     pub(crate) fn baselines(&self) -> Vec<f64> {
-        self.at_users.iter().map(|times| median(times).unwrap_or(f64::NAN)).collect()
+        self.on_cores.iter().map(|times| median(times).unwrap_or(f64::NAN)).collect()
     }
 
     fn last_repetition(&self) -> u32 {
@@ -190,9 +209,17 @@ pub fn measure(
         drop(crate::policy::control_of(contestant, 0)?);
     }
     let before = if settings.appends { files::read(folder, &settings.setup)? } else { None };
-    let host = host("a measurement of load held")?;
     let world = World::new(&settings.setup);
     let runs = settings.runs();
+    if settings.repetitions == 0 {
+        let nothing = || ExperimentError::Setting {
+            name: "--repetitions",
+            value: "0".to_owned(),
+            allowed: "1 to 100 where nothing was measured yet",
+        };
+        return evaluate::evaluate(settings, &world, before.ok_or_else(nothing)?);
+    }
+    let host = host("a measurement of load held")?;
     watcher.begin(Stage::Runs(u64::from(settings.repetitions) * runs.len() as u64 + 1));
     let mut measured = alone(&host, &world, settings, before, watcher)?;
     let first = measured.last_repetition() + 1;
@@ -204,12 +231,18 @@ pub fn measure(
         for (contestant, over_commit) in order {
             watcher.describe(&format!("{repetition}: {} at {over_commit}", contestant.label));
             let run = ramp::Run { contestant, over_commit, repetition };
-            let ramp = ramp::play(&host, &world, settings, &measured, &run)?;
+            let mut ramp = ramp::play(&host, &world, settings, &measured, &run)?;
+            for _ in 1..ATTEMPTS {
+                if ramp.others_cpu_share <= MOST_OTHERS {
+                    break;
+                }
+                ramp = ramp::play(&host, &world, settings, &measured, &run)?;
+            }
             measured.ramps.push(ramp);
             watcher.advance(1);
+            // A run that is cut off loses no more than one ramp.
+            files::write(folder, &measured)?;
         }
-        // A run that is cut off loses no repetition that is whole.
-        files::write(folder, &measured)?;
     }
     watcher.end();
     drop(host);
@@ -228,21 +261,21 @@ fn alone(
     let is_first = before.is_none();
     let mut measured = before.unwrap_or_else(|| Measured {
         setup: settings.setup.clone(),
-        at_users: vec![Vec::new(); world.plan.calls.len()],
+        on_cores: vec![Vec::new(); world.plan.calls.len()],
         ..Measured::default()
     });
     let mut alone = Alone::of_every_call(world.plan.calls.len());
     let passes = if is_first { FIRST_PASSES } else { 1 };
     for _ in 0..passes {
-        alone.play(host, &world.plan, Size::Users)?;
+        alone.play(host, &world.plan, Size::Cores)?;
     }
     if is_first {
-        for size in [Size::Half, Size::Node] {
+        for size in [Size::Users, Size::Users, Size::Half, Size::Node] {
             alone.play(host, &world.plan, size)?;
         }
         measured.profiles = std::mem::take(&mut alone.profiles);
     }
-    for (known, new) in measured.at_users.iter_mut().zip(alone.at_users) {
+    for (known, new) in measured.on_cores.iter_mut().zip(alone.on_cores) {
         known.extend(new);
     }
     measured.alone.extend(alone.records);

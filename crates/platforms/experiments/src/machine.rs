@@ -17,6 +17,8 @@ pub(crate) struct Moment {
     /// Time in which some task waited for a CPU, seconds.
     pressure: f64,
     steal: f64,
+    /// CPU time that anybody used, ticks.
+    busy: f64,
     all_cpu: f64,
 }
 
@@ -28,17 +30,21 @@ pub(crate) struct Between {
     pub(crate) agent: f64,
     pub(crate) cpu_pressure: f64,
     pub(crate) steal: f64,
+    /// CPU time that anybody used, and that there was, seconds.
+    pub(crate) busy: f64,
+    pub(crate) all_cpu: f64,
 }
 
 impl Moment {
     pub(crate) fn now(spawner: u32) -> Self {
-        let (steal, all_cpu) = machine_cpu();
+        let MachineCpu { steal, busy, all_cpu } = machine_cpu();
         Self {
             at: Instant::now(),
             manager: process_cpu("self") + process_cpu(&spawner.to_string()),
             agent: thread_cpu("windfall-agent"),
             pressure: pressure(),
             steal,
+            busy,
             all_cpu,
         }
     }
@@ -52,6 +58,8 @@ impl Moment {
             agent: later.agent - self.agent,
             cpu_pressure: share(later.pressure - self.pressure, seconds),
             steal: share(later.steal - self.steal, later.all_cpu - self.all_cpu),
+            busy: (later.busy - self.busy) / TICKS,
+            all_cpu: (later.all_cpu - self.all_cpu) / TICKS,
         }
     }
 }
@@ -91,13 +99,22 @@ fn pressure() -> f64 {
     total.unwrap_or(0.0) * 1e-6
 }
 
-/// Stolen and all CPU time of the machine, ticks.
-fn machine_cpu() -> (f64, f64) {
+/// CPU time of the machine, ticks.
+struct MachineCpu {
+    steal: f64,
+    busy: f64,
+    all_cpu: f64,
+}
+
+fn machine_cpu() -> MachineCpu {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
     let fields: Vec<f64> =
         line.split_whitespace().skip(1).take(8).filter_map(|one| one.parse().ok()).collect();
-    (fields.get(7).copied().unwrap_or(0.0), fields.iter().sum())
+    // user nice system idle iowait irq softirq steal
+    let field = |place: usize| fields.get(place).copied().unwrap_or(0.0);
+    let (steal, all_cpu) = (field(7), fields.iter().sum());
+    MachineCpu { steal, busy: all_cpu - steal - field(3) - field(4), all_cpu }
 }
 
 #[cfg(test)]
@@ -114,6 +131,7 @@ mod tests {
         }
         let between = before.until(&Moment::now(0));
         assert!(between.seconds >= 0.12 && between.manager > 0.0, "{between:?}");
+        assert!(between.busy > 0.0 && between.busy <= between.all_cpu, "{between:?}");
         assert!((0.0..=1.5).contains(&between.cpu_pressure) && load_average() >= 0.0);
     }
 }

@@ -24,6 +24,9 @@ pub struct Builtin {
     pub input: Option<Input>,
     /// Threads that a call uses unless its parameter `threads` says otherwise; 0 if it has no such parameter.
     pub threads: u32,
+    /// Whether a call reads its data from a store and writes its result there, and waits for both where parameter
+    /// `store_ms` says how long the store takes to answer.
+    pub uses_store: bool,
     pub(crate) body: fn(&Invocation) -> Result<Value, Failure>,
 }
 
@@ -40,6 +43,10 @@ pub struct Invocation<'a> {
 
 /// No call uses more threads.
 const MOST_THREADS: u64 = 64;
+/// The parameter that says how long a store takes to answer, milliseconds.
+pub(crate) const STORE_MILLIS: &str = "store_ms";
+/// No store takes longer.
+const MOST_STORE_MILLIS: f64 = 10_000.0;
 
 impl Builtin {
     /// The function called `name`.
@@ -59,7 +66,23 @@ impl Builtin {
         }
         let size = self.input.map_or(Ok(0), |input| input.read(parameters))?;
         let threads = self.threads_of(parameters)?;
-        (self.body)(&Invocation { parameters, size, threads })
+        let store = self.store_answer(parameters)?;
+        std::thread::sleep(store);
+        let result = (self.body)(&Invocation { parameters, size, threads })?;
+        std::thread::sleep(store);
+        Ok(result)
+    }
+
+    /// How long its store takes to answer.
+    fn store_answer(&self, parameters: &Value) -> Result<std::time::Duration, Failure> {
+        let given = parameters.get(STORE_MILLIS).filter(|_| self.uses_store);
+        let Some(given) = given else { return Ok(std::time::Duration::ZERO) };
+        let millis = given.as_f64().filter(|millis| (0.0..=MOST_STORE_MILLIS).contains(millis));
+        let seconds = millis.map(|millis| std::time::Duration::from_secs_f64(millis * 1e-3));
+        seconds.ok_or_else(|| {
+            let most = MOST_STORE_MILLIS;
+            Failure::new(format!("{STORE_MILLIS} is {given}, allowed is 0 to {most}"))
+        })
     }
 
     fn threads_of(&self, parameters: &Value) -> Result<usize, Failure> {
@@ -75,4 +98,24 @@ impl Builtin {
 /// All built-in functions, in order of their names.
 pub fn builtins() -> &'static [Builtin] {
     applications::ALL
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_waits_for_its_store_before_and_after_its_work() {
+        let encode = Builtin::named("video-encode").expect("it is one");
+        let began = std::time::Instant::now();
+        let waiting = encode.run(&json!({"frames": 1, "store_ms": 20})).expect("it is small");
+        assert!(began.elapsed() >= std::time::Duration::from_millis(40));
+        assert_eq!(Ok(waiting), encode.run(&json!({"frames": 1})), "the answer is the same");
+        let wrong = encode.run(&json!({"frames": 1, "store_ms": -1})).expect_err("no time");
+        assert_eq!(wrong.to_string(), "store_ms is -1, allowed is 0 to 10000");
+        let without = Builtin::named("merge-sort").expect("it is one");
+        assert!(without.run(&json!({"thousand_numbers": 1, "store_ms": -1})).is_ok());
+    }
 }

@@ -5,10 +5,10 @@
 //! Where inside its second a call arrives and how large its input is was not published and is drawn from the seed.
 
 use rand::Rng;
-use serde_json::{Value, json};
+use serde_json::Value;
 use windfall_core::{Duration, Seed};
 
-use crate::builtin::{Builtin, builtins};
+use crate::builtin::{Builtin, STORE_MILLIS, builtins};
 
 /// Calls per second; one digit each, `A` is ten.
 const CALLS: [(&str, &str); 10] = [
@@ -49,15 +49,21 @@ pub struct ExperimentCall {
     pub builtin: &'static Builtin,
     /// Its input size.
     pub input: u32,
+    /// How long its store takes to answer, milliseconds, if it uses one.
+    pub store_millis: f64,
 }
 
 impl ExperimentCall {
     /// The parameters of the call.
     pub fn parameters(&self) -> Value {
-        match self.builtin.input {
-            Some(input) => json!({ input.parameter: self.input }),
-            None => json!({}),
+        let mut parameters = serde_json::Map::new();
+        if let Some(input) = self.builtin.input {
+            parameters.insert(input.parameter.to_owned(), self.input.into());
         }
+        if self.builtin.uses_store && self.store_millis > 0.0 {
+            parameters.insert(STORE_MILLIS.to_owned(), self.store_millis.into());
+        }
+        Value::Object(parameters)
     }
 }
 
@@ -76,7 +82,8 @@ pub fn experiment_calls(seed: Seed, inputs: ExperimentInputs) -> Vec<ExperimentC
             for _ in 0..count.to_digit(11).unwrap_or(0) {
                 let at = Duration::from_secs_f64(second as f64 + uniform());
                 let factor = inputs.scale * inputs.spread.powf(2.0 * uniform() - 1.0);
-                calls.push(ExperimentCall { at, builtin, input: scaled_input(builtin, factor) });
+                let input = scaled_input(builtin, factor);
+                calls.push(ExperimentCall { at, builtin, input, store_millis: 0.0 });
             }
         }
     }

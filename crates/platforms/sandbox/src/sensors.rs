@@ -9,6 +9,8 @@ use std::time::Duration;
 pub struct Pressure {
     /// Waited for a CPU, for weights as well as for quotas.
     pub cpu: Duration,
+    /// All of its tasks that could run waited for a CPU, none had one.
+    pub cpu_full: Duration,
     /// Waited for memory to be reclaimed.
     pub memory: Duration,
 }

@@ -132,9 +132,10 @@ pub(super) const WINDFALL_ADMISSION: PolicyEntry = PolicyEntry {
     summary: "weights; nodes filled by each call's expected use and its variance",
     build: |parts| {
         let settings = parts.settings::<WindfallAdmissionSettings>()?;
-        let WindfallAdmissionSettings { z, harm_share, .. } = settings;
+        let WindfallAdmissionSettings { z, harm_above, harm_share, .. } = settings;
         let admission = AdmissionSettings {
             z,
+            harm_above,
             harm_share,
             caution: caution(&settings),
             ..AdmissionSettings::default()

@@ -7,7 +7,7 @@ use windfall_core::{
     TelemetrySink, Timestamp, Workload,
 };
 use windfall_scenario::{Run, RunError, Scenario};
-use windfall_sim::{Cluster, CpuModel};
+use windfall_sim::{Cluster, CpuModel, KernelCpu};
 
 use super::FunctionModel;
 
@@ -35,6 +35,10 @@ pub struct ReplayUnder<'a> {
     pub over_commit: f64,
     /// Which of the waiting calls starts first.
     pub order: QueueOrder,
+    /// Whether short calls wait for a warm instance while they are on time.
+    pub waits_for_warm: bool,
+    /// Whether rounds of work and wait are followed one by one where calls compete, which matters on few cores.
+    pub follows_rounds: bool,
     /// Draws what is random.
     pub seed: u64,
 }
@@ -43,7 +47,17 @@ impl<'a> ReplayUnder<'a> {
     /// A policy as it is, first come first served, without over-commit.
     pub fn policy(policy: &'a str, seed: u64) -> Self {
         let (settings, order) = (None, QueueOrder::FirstCome);
-        Self { policy, settings, call_safeguards: &[], over_commit: 1.0, order, seed }
+        let (call_safeguards, over_commit, follows_rounds) = (&[][..], 1.0, false);
+        Self {
+            policy,
+            settings,
+            call_safeguards,
+            over_commit,
+            order,
+            waits_for_warm: false,
+            follows_rounds,
+            seed,
+        }
     }
 }
 
@@ -55,10 +69,10 @@ pub fn replay(
     node: Allocation,
     under: &ReplayUnder<'_>,
 ) -> Result<Vec<Option<CallRecord>>, RunError> {
-    let ReplayUnder { policy, seed, over_commit, .. } = *under;
+    let ReplayUnder { policy, seed, over_commit, follows_rounds, .. } = *under;
     let mut scenario = Scenario {
         name: "replay".into(),
-        cpu: CpuModel::kernel(),
+        cpu: CpuModel::Kernel(KernelCpu { follows_rounds, ..KernelCpu::default() }),
         node,
         call_max_cores: node.cpu.cores(),
         over_commit_cpu: over_commit,
@@ -66,6 +80,7 @@ pub fn replay(
         ..Scenario::default()
     };
     scenario.platform.queue_order = under.order;
+    scenario.platform.waits_for_warm = under.waits_for_warm;
     if let Some(settings) = under.settings {
         scenario.policy_settings.insert(policy.to_owned(), settings.clone());
     }

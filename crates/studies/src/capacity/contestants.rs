@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use windfall_sim::QueueOrder;
 
+use super::objective::Objective;
+
 /// What a contestant is in the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -88,6 +90,23 @@ impl Contestant {
     #[must_use]
     pub fn keeping_memory(self) -> Self {
         Self { call_safeguards: vec!["reserved-memory".to_owned()], ..self }
+    }
+
+    /// Told what service has to be like, if it is a policy that can be: harm is what the objective calls a violation, half of
+    /// those that are allowed may happen, and a call may lose four fifths of what it may be longer. The usual objective
+    /// makes the usual settings, and what was set already stays.
+    #[must_use]
+    pub fn told(mut self, objective: &Objective) -> Self {
+        if self.policy == "windfall-admission" {
+            let longer = objective.violation_above - 1.0;
+            let settings = self.settings.get_or_insert_default();
+            let allowed = 0.5 * objective.violation_share;
+            let told = [("harm_above", longer), ("beta", 0.8 * longer), ("harm_allowed", allowed)];
+            for (name, value) in told {
+                settings.entry(name).or_insert_with(|| value.into());
+            }
+        }
+        self
     }
 
     /// With other settings, under another name.

@@ -5,29 +5,31 @@
 //!   slow   0 %   1 %   3 %    9 %                  until the objective breaks; crossing 5 % at 0.69 here
 //! ```
 //!
-//! Nothing is run here: whoever has a machine passes what happened to its calls. A ramp breaks at the first step whose
-//! margin is above 1, on the kernel as in the simulator, so that chance has the same effect on both.
+//! Nothing is run here: whoever has a machine passes what happened to its calls. A step of one ramp has too few calls to
+//! judge it, so the calls of a step are judged over all repetitions together, on the kernel as in the simulator.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
-use windfall_core::{CallEnd, CallRecord, Duration, FunctionId, TelemetrySink, Timestamp};
+use windfall_core::statistics::{Interval, redraw};
+use windfall_core::{CallEnd, CallRecord, Duration, FunctionId, Seed, TelemetrySink, Timestamp};
 use windfall_telemetry::document::{Block, Document, Section, Table};
 use windfall_telemetry::report::ReportContext;
-use windfall_telemetry::statistics::Estimate;
 
 use super::contestants::Role;
 use super::measure::{FunctionService, ServiceMeasure};
 use super::objective::{Objective, Service};
 use super::page::document;
-use super::search::{Measured, Tried, load_held};
+use super::search::{Margin, Measured, Tried, crossing, load_held};
 use super::summary::{CapacitySummary, summarize};
 use super::texts::to_text;
 use super::{CapacityResult, CapacityRow, FixedService};
 
 /// The world of measured rows.
 pub const KERNEL: &str = "kernel";
+/// How often repetitions are drawn again.
+const DRAWS: u64 = 2000;
 /// The world of predicted rows.
 pub const SIMULATED: &str = "simulated";
 
@@ -111,6 +113,8 @@ pub struct RampSetup {
     pub step_seconds: f64,
     /// Inputs over the functions' defaults.
     pub scale: f64,
+    /// How long a store takes to answer functions that use one, milliseconds.
+    pub store_millis: f64,
     /// Draws the calls, together with the repetition.
     pub seed: u64,
 }
@@ -144,6 +148,9 @@ pub struct Ramp {
     pub load_average: f64,
     /// Share of the CPU time that the hypervisor gave to others.
     pub steal: f64,
+    /// Share of the CPU time that other programs of the machine used.
+    #[serde(default)]
+    pub others_cpu_share: f64,
 }
 
 impl Ramp {
@@ -180,9 +187,9 @@ pub struct PairedRatio {
     pub policy: String,
     /// Over whose.
     pub against: String,
-    /// Geometric mean over the pairs.
+    /// Load held over load held, each over all repetitions together.
     pub ratio: f64,
-    /// The lower end of its 95 % interval (Student's).
+    /// The lower end of its 95 % interval, with repetitions drawn again.
     pub low: f64,
     /// The upper end.
     pub high: f64,
@@ -197,7 +204,7 @@ pub struct HeldPrediction {
     pub policy: String,
     /// CPU that may be claimed for each core.
     pub over_commit: f64,
-    /// Load held on the kernel, mean.
+    /// Load held on the kernel, all repetitions together.
     pub kernel: f64,
     /// In the simulator.
     pub simulated: f64,
@@ -227,7 +234,13 @@ pub struct KernelCapacity {
 
 impl KernelCapacity {
     /// What rows of both worlds come to. `ramps` are the kernel's, without their calls.
-    pub fn new(setup: RampSetup, rows: Vec<CapacityRow>, ramps: Vec<Ramp>, packing: f64) -> Self {
+    pub fn new(
+        setup: RampSetup,
+        objective: &Objective,
+        rows: Vec<CapacityRow>,
+        ramps: Vec<Ramp>,
+        packing: f64,
+    ) -> Self {
         let fixed = rows.iter().filter(|row| row.role == Role::Fixed).map(|row| FixedService {
             world: row.world.clone(),
             seed: row.seed,
@@ -235,8 +248,8 @@ impl KernelCapacity {
             packing_bound: packing,
         });
         let result = CapacityResult { fixed: fixed.collect(), rows };
-        let paired = paired(&result.rows);
-        let prediction = prediction(&result.rows, &ramps);
+        let paired = paired(&result.rows, objective);
+        let prediction = prediction(&result.rows, &ramps, objective);
         let order = |of: fn(&HeldPrediction) -> f64| {
             let mut order: Vec<usize> = (0..prediction.len()).collect();
             order.sort_by(|&a, &b| of(&prediction[a]).total_cmp(&of(&prediction[b])));
@@ -326,7 +339,7 @@ fn firsts(rows: &[CapacityRow]) -> Vec<&CapacityRow> {
     rows.iter().enumerate().filter(is_first).map(|(_, row)| row).collect()
 }
 
-fn paired(rows: &[CapacityRow]) -> Vec<PairedRatio> {
+fn paired(rows: &[CapacityRow], objective: &Objective) -> Vec<PairedRatio> {
     let firsts = firsts(rows);
     let mut found = Vec::new();
     for policy in &firsts {
@@ -335,27 +348,77 @@ fn paired(rows: &[CapacityRow]) -> Vec<PairedRatio> {
             if !is_asked || same(policy, against) {
                 continue;
             }
-            let ratios: Vec<f64> = (rows.iter().filter(|row| same(row, policy)))
-                .filter_map(|row| {
-                    let is_pair = |other: &&CapacityRow| {
-                        same(other, against) && other.seed == row.seed && other.load_held > 0.0
-                    };
-                    Some(row.load_held / rows.iter().find(is_pair)?.load_held)
-                })
-                .collect();
-            let Some(estimate) = Estimate::geometric(&ratios) else { continue };
+            let [own, other] = [policy, against].map(|one| Pool::of(rows, one));
+            let (own, other) = own.in_common(other);
+            let Some(ratio) = own.over(&other, objective, None) else { continue };
+            let drawn = drawn_again(&own, &other, objective);
+            let Some(Interval { low, high }) = drawn else { continue };
             found.push(PairedRatio {
                 world: policy.world.clone(),
                 policy: label(policy),
                 against: label(against),
-                ratio: estimate.mean,
-                low: estimate.low,
-                high: estimate.high,
-                pairs: ratios.len(),
+                ratio,
+                low,
+                high,
+                pairs: own.rows.len(),
             });
         }
     }
     found
+}
+
+/// All repetitions of a policy at one over-commit, judged together: at each load the calls of all of them.
+struct Pool<'a> {
+    rows: Vec<&'a CapacityRow>,
+}
+
+impl<'a> Pool<'a> {
+    fn of(rows: &'a [CapacityRow], one: &CapacityRow) -> Self {
+        Self { rows: rows.iter().filter(|row| same(row, one)).collect() }
+    }
+
+    /// Both with the repetitions that both have, in the same order.
+    fn in_common(mut self, mut other: Self) -> (Self, Self) {
+        self.rows.retain(|own| other.rows.iter().any(|row| row.seed == own.seed));
+        other.rows.retain(|own| self.rows.iter().any(|row| row.seed == own.seed));
+        self.rows.sort_by_key(|row| row.seed);
+        other.rows.sort_by_key(|row| row.seed);
+        (self, other)
+    }
+
+    /// The load that is held, each repetition counted as often as `times` says. A repetition that was given up serves
+    /// higher loads as badly as its last one, which is too kind to it.
+    fn held(&self, objective: &Objective, times: Option<&[u32]>) -> f64 {
+        let longest = self.rows.iter().max_by_key(|row| row.measured.len());
+        let loads = longest.map_or(&[][..], |row| &row.measured);
+        let pooled = loads.iter().enumerate().map(|(step, Tried { load, .. })| {
+            let (mut result, mut counts) = (Vec::new(), Vec::new());
+            for (place, row) in self.rows.iter().enumerate() {
+                let Some(tried) = row.measured.get(step).or(row.measured.last()) else { continue };
+                result.extend_from_slice(&tried.result);
+                counts.resize(result.len(), times.map_or(1, |times| times[place]));
+            }
+            let margin = objective.binding(&Service::of(&result, Some(&counts)), 0.0).margin;
+            Margin { load: *load, margin }
+        });
+        crossing(pooled).unwrap_or(0.0)
+    }
+
+    /// Load held over load held.
+    fn over(&self, other: &Self, objective: &Objective, times: Option<&[u32]>) -> Option<f64> {
+        let held = other.held(objective, times);
+        (held > 0.0).then(|| self.held(objective, times) / held)
+    }
+}
+
+/// The ratio with repetitions drawn again, the same ones for both.
+fn drawn_again(own: &Pool<'_>, other: &Pool<'_>, objective: &Objective) -> Option<Interval> {
+    let stream = Seed::new(0).stream("load held on the kernel, bootstrap over repetitions");
+    let ratio = |draw: u64| {
+        let times = redraw(own.rows.len(), &mut stream.member(draw).generator());
+        own.over(other, objective, Some(&times))
+    };
+    Interval::middle_95((0..DRAWS).filter_map(ratio).collect())
 }
 
 fn label(row: &CapacityRow) -> String {
@@ -365,12 +428,10 @@ fn label(row: &CapacityRow) -> String {
     }
 }
 
-fn prediction(rows: &[CapacityRow], ramps: &[Ramp]) -> Vec<HeldPrediction> {
+fn prediction(rows: &[CapacityRow], ramps: &[Ramp], objective: &Objective) -> Vec<HeldPrediction> {
     let held = |of: &CapacityRow, world: &str| {
-        let own = rows.iter().filter(|row| {
-            row.world == world && row.policy == of.policy && row.over_commit == of.over_commit
-        });
-        windfall_core::statistics::mean(own.map(|row| row.load_held)).unwrap_or(f64::NAN)
+        let of = CapacityRow { world: world.to_owned(), measured: Vec::new(), ..of.clone() };
+        Pool::of(rows, &of).held(objective, None)
     };
     let manager = |of: &CapacityRow| {
         let own = ramps
@@ -436,6 +497,23 @@ mod tests {
     }
 
     #[test]
+    fn a_step_is_judged_over_all_repetitions_and_who_gave_up_serves_no_better_later() {
+        // 8 of 100 are slow in one repetition and none in the other: 4 % of both together.
+        let mut rows = vec![row(KERNEL, "ours", 1, [0, 8, 25]), row(KERNEL, "ours", 2, [0, 0, 25])];
+        let objective = Objective { slow_share: 0.05, ..Objective::default() };
+        let held = Pool::of(&rows, &rows[0]).held(&objective, None);
+        assert!(held > 1.0 && held < 2.0, "{held}");
+        // Counted twice, the first repetition decides: 16 of 200.
+        let first = Pool::of(&rows, &rows[0]).held(&objective, Some(&[2, 0]));
+        assert!(first > 0.5 && first < 1.0, "{first}");
+        // 8 and 25 of 200 at a load of 2: margins of 0.8 and 3.3.
+        rows[0].measured.truncate(2);
+        let share = 1.25_f64.ln() / (1.25_f64 * 3.3).ln();
+        let held = Pool::of(&rows, &rows[0]).held(&objective, None);
+        assert!((held - 2.0_f64.powf(share)).abs() < 1e-6, "{held}");
+    }
+
+    #[test]
     fn policies_are_compared_in_the_same_repetition_and_with_the_simulator() {
         let rows = vec![
             row(KERNEL, "fixed", 1, [1, 25, 99]),
@@ -444,7 +522,8 @@ mod tests {
             row(SIMULATED, "fixed", 1, [1, 25, 99]),
             row(SIMULATED, "ours", 1, [0, 0, 0]),
         ];
-        let found = KernelCapacity::new(RampSetup::default(), rows, Vec::new(), 3.0);
+        let objective = Objective { slow_share: 0.05, ..Objective::default() };
+        let found = KernelCapacity::new(RampSetup::default(), &objective, rows, Vec::new(), 3.0);
         let [one, simulated] = &found.paired[..] else { panic!("{:?}", found.paired) };
         assert!((one.ratio - 2.0).abs() < 1e-6 && one.pairs == 1, "{one:?}");
         assert_eq!((simulated.world.as_str(), simulated.against.as_str()), (SIMULATED, "fixed"));

@@ -12,7 +12,7 @@ use windfall_studies::capacity::contestants::{Contestant, everybody};
 use windfall_studies::capacity::kernel::{KernelCapacity, RampSetup};
 use windfall_studies::capacity::objective::Objective;
 use windfall_studies::capacity::summary::CapacitySummary;
-use windfall_studies::capacity::texts::{to_csv, to_markdown};
+use windfall_studies::capacity::texts::{curves_to_csv, to_csv, to_markdown};
 use windfall_telemetry::report::ReportContext;
 
 use super::{Arguments, ObjectiveNumbers, parsed};
@@ -37,7 +37,7 @@ pub(super) struct KernelArguments {
     /// How often every policy's ramp is repeated, in ABBA order
     #[arg(long, value_name = "N", default_value_t = 8)]
     repetitions: u32,
-    /// Add repetitions to what --out has from earlier runs with the same settings
+    /// Add repetitions to what --out has from earlier runs with the same settings; with --repetitions 0, judge it anew
     #[arg(long)]
     append: bool,
     /// Load of the first step
@@ -55,12 +55,15 @@ pub(super) struct KernelArguments {
     /// Inputs over the functions' defaults
     #[arg(long, value_name = "FACTOR", default_value_t = usual_setup().scale, hide_short_help = true)]
     scale: f64,
+    /// Milliseconds that a store takes to answer functions that use one
+    #[arg(long, value_name = "MS", default_value_t = usual_setup().store_millis, hide_short_help = true)]
+    store_ms: f64,
 }
 
 impl KernelArguments {
     fn setup(&self, seed: u64) -> RampSetup {
-        let Self { first_load, ratio, steps, step_seconds, scale, .. } = *self;
-        RampSetup { first_load, ratio, steps, step_seconds, scale, seed }
+        let Self { first_load, ratio, steps, step_seconds, scale, store_ms, .. } = *self;
+        RampSetup { first_load, ratio, steps, step_seconds, scale, store_millis: store_ms, seed }
     }
 }
 
@@ -84,7 +87,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let objective = arguments.objective.objective(&usual_objective())?;
     let seed = arguments.seeds.first().copied().unwrap_or(1);
     let settings = Settings {
-        contestants: contestants(&arguments.policies, &arguments.set)?,
+        contestants: contestants(&arguments.policies, &arguments.set)?
+            .into_iter()
+            .map(|one| one.told(&objective))
+            .collect(),
         objective,
         setup: arguments.kernel.setup(seed),
         repetitions: arguments.kernel.repetitions,
@@ -120,6 +126,7 @@ fn deliver(
     };
     write_whole(&folder.join("results.json"), &serde_json::to_string_pretty(&numbers)?)?;
     write_whole(&folder.join("results.csv"), &to_csv(&found.result))?;
+    write_whole(&folder.join("curves.csv"), &curves_to_csv(objective, &found.result))?;
     match format {
         Format::Json => print_json(&numbers),
         Format::Csv => print(&to_csv(&found.result)),

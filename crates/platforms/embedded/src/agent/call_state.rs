@@ -32,13 +32,25 @@ impl Reading {
         }
     }
 
-    /// Share of the time in between by which waiting for CPU set the call back against its reservation. The kernel counts
-    /// the time in which any task waited; a call with 2 reserved cores that used 1.5 of them lost at most a quarter.
+    /// Share of the time in between by which waiting for CPU set the call back against its reservation.
+    ///
+    /// The kernel counts the time in which any task waited, and the threads of one call wait for each other: four of them,
+    /// alone on two cores, wait all the time and lose nothing. What they used meanwhile is therefore taken off, 2 cores
+    /// of 2 reserved ones here. A call of one thread that waits uses nothing meanwhile, and the kernel counts that
+    /// apart: nobody of it ran. A call with 2 reserved cores that used 1.5 of them lost at most a quarter.
     pub(super) fn delayed_share(&self, later: &Self, reserved: f64) -> f64 {
         let seconds = later.at.since(self.at).as_secs_f64().max(1e-9);
         let used = later.sensors.cpu_time.saturating_sub(self.sensors.cpu_time).as_secs_f64();
+        let used = used / seconds / reserved.max(1e-3);
         let waited = self.throttled_until(later).as_secs_f64() / seconds;
-        waited.min(1.0 - used / seconds / reserved.max(1e-3)).max(0.0)
+        let lost = match self.sensors.pressure.zip(later.sensors.pressure) {
+            Some((before, after)) => {
+                let nobody_ran = after.cpu_full.saturating_sub(before.cpu_full).as_secs_f64();
+                (waited - used).max(nobody_ran / seconds)
+            }
+            None => waited,
+        };
+        lost.min(1.0 - used).max(0.0)
     }
 
     /// Time in between in which it could have used more CPU than it had: by quota, or by weight where the kernel counts
@@ -204,5 +216,41 @@ impl AgentCall {
         self.memory_peak = self.memory_peak.max(sensed.memory_mib);
         let memory = (sensed.memory_mib * sensed.window.as_nanos_f64()) as u64;
         self.record.memory_used = self.record.memory_used.saturating_add(memory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use windfall_sandbox::Pressure;
+
+    use super::*;
+
+    /// After 100 ms in which so many milliseconds of CPU were used, some waited and nobody ran.
+    fn delayed(used: u64, some: u64, full: u64, reserved: f64) -> f64 {
+        let [used, cpu, cpu_full] = [used, some, full].map(Duration::from_millis);
+        let pressure = |cpu, cpu_full| Some(Pressure { cpu, cpu_full, ..Pressure::default() });
+        let begun =
+            Sensors { pressure: pressure(Duration::ZERO, Duration::ZERO), ..Sensors::default() };
+        let ended = Sensors { cpu_time: used, pressure: pressure(cpu, cpu_full), ..begun };
+        let begun = Reading { at: Timestamp::from_secs(1), sensors: begun };
+        let at = Timestamp::from_secs(1) + windfall_core::Duration::from_millis(100);
+        begun.delayed_share(&Reading { at, sensors: ended }, reserved)
+    }
+
+    #[test]
+    fn threads_of_one_call_that_wait_for_each_other_delay_nobody() {
+        // Four threads have two cores for 40 ms, and the call waits for a store for 60.
+        assert_eq!(delayed(80, 40, 0, 2.0), 0.0);
+        // Beside a call like it for 80 ms: it had one core of two.
+        assert!((delayed(80, 80, 0, 2.0) - 0.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_thread_that_waits_loses_all_of_that_time() {
+        assert!((delayed(60, 30, 30, 2.0) - 0.3).abs() < 1e-9);
+        // At most what its use leaves of the reservation.
+        assert!((delayed(90, 30, 30, 1.0) - 0.1).abs() < 1e-9);
     }
 }

@@ -14,10 +14,10 @@ impl Pool {
         self.is_ahead_due = false;
         for place in 0..self.functions.len() {
             let function = FunctionId(place as u32);
-            while self.is_below_target(function) && self.start_one_ahead(function, actions) {}
+            while self.is_below_target(function) && self.start_one_ahead(now, function, actions) {}
         }
         for place in 0..self.settings.prewarm.len() {
-            while self.start_spare(place, actions) {}
+            while self.start_spare(now, place, actions) {}
         }
     }
 
@@ -26,7 +26,12 @@ impl Pool {
         !state.is_removed && state.target.is_some_and(|target| state.present() < target)
     }
 
-    fn start_one_ahead(&mut self, function: FunctionId, actions: &mut Vec<Action>) -> bool {
+    fn start_one_ahead(
+        &mut self,
+        now: Timestamp,
+        function: FunctionId,
+        actions: &mut Vec<Action>,
+    ) -> bool {
         let size = self.size_ahead(function);
         if !self.state(function).may_start_another() {
             return false;
@@ -37,7 +42,7 @@ impl Pool {
             return false;
         }
         self.book.hold(size);
-        let id = self.begin_instance(function, size, None, actions);
+        let id = self.begin_instance(now, function, size, None, actions);
         self.list_free_places(function, id);
         true
     }
@@ -59,7 +64,7 @@ impl Pool {
         self.book.has_room(size + kept) && (serving as u32) < self.settings.most_instances
     }
 
-    fn start_spare(&mut self, place: usize, actions: &mut Vec<Action>) -> bool {
+    fn start_spare(&mut self, now: Timestamp, place: usize, actions: &mut Vec<Action>) -> bool {
         let wanted = &self.settings.prewarm[place];
         let (kind, memory) = (wanted.kind.clone(), wanted.memory);
         let is_such = |one: &&Instance| {
@@ -78,7 +83,7 @@ impl Pool {
             return false;
         }
         self.book.hold(size);
-        let id = self.new_instance(Instance::new(None, kind.clone(), size));
+        let id = self.new_instance(Instance::new(None, kind.clone(), size, now));
         actions.push(Action::Launch { instance: id, function: None, kind, size, call: None });
         true
     }

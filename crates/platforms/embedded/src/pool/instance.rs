@@ -32,6 +32,8 @@ pub(super) struct Instance {
     pub(super) function: Option<FunctionId>,
     pub(super) kind: String,
     pub(super) stage: Stage,
+    /// When its function began to wait for it.
+    pub(super) begun_at: Timestamp,
     pub(super) seats: Vec<Seat>,
     /// What the node's book has in force for it.
     pub(super) held: Allocation,
@@ -50,11 +52,17 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    pub(super) fn new(function: Option<FunctionId>, kind: String, held: Allocation) -> Self {
+    pub(super) fn new(
+        function: Option<FunctionId>,
+        kind: String,
+        held: Allocation,
+        now: Timestamp,
+    ) -> Self {
         Self {
             function,
             kind,
             stage: Stage::Starting,
+            begun_at: now,
             seats: Vec::new(),
             held,
             held_back: MilliCpu::ZERO,

@@ -129,7 +129,9 @@ impl Pool {
             return;
         };
         instance.stage = Stage::Ready;
+        let start = now.since(instance.begun_at);
         let state = &mut self.functions[function.index()];
+        state.note_start(start);
         state.starting -= 1;
         state.ready += 1;
         state.busy += 1;

@@ -226,8 +226,8 @@ impl Pool {
                 self.seat_at(id, call, false);
                 id
             }
-            Place::Spare(id) => self.adopt_spare(call, function, id, actions),
-            Place::New => self.begin_instance(function, size, Some(call), actions),
+            Place::Spare(id) => self.adopt_spare(now, call, function, id, actions),
+            Place::New => self.begin_instance(now, function, size, Some(call), actions),
         };
         let state = &mut self.functions[function.index()];
         state.seated += 1;
@@ -266,13 +266,14 @@ impl Pool {
 
     fn adopt_spare(
         &mut self,
+        now: Timestamp,
         call: CallId,
         function: FunctionId,
         id: InstanceId,
         actions: &mut Vec<Action>,
     ) -> InstanceId {
         if let Some(instance) = self.instances.get_mut(&id) {
-            instance.function = Some(function);
+            (instance.function, instance.begun_at) = (Some(function), now);
             self.functions[function.index()].starting += 1;
         }
         self.is_ahead_due = true;
@@ -284,13 +285,14 @@ impl Pool {
     /// Starts an instance, for a call or ahead of any. Its size is in the book already.
     pub(super) fn begin_instance(
         &mut self,
+        now: Timestamp,
         function: FunctionId,
         size: Allocation,
         call: Option<CallId>,
         actions: &mut Vec<Action>,
     ) -> InstanceId {
         let kind = self.state(function).settings.kind.clone();
-        let mut instance = Instance::new(Some(function), kind.clone(), size);
+        let mut instance = Instance::new(Some(function), kind.clone(), size, now);
         if let Some(call) = call {
             instance.seat(call, false);
         }

@@ -48,6 +48,12 @@ impl Pool {
         for &function in self.heads.values() {
             self.add_candidates(now, function, starved_after, &mut all);
         }
+        if self.settings.waits_for_warm {
+            all.retain(|one| {
+                let waited = now.since(self.calls[&one.call].arrived_at);
+                !self.state(one.function).waits_for_warm(waited)
+            });
+        }
         all.sort_unstable();
         all.truncate(TRIES);
         all

@@ -44,6 +44,8 @@ pub struct PoolSettings {
     pub scale_out: ScaleOut,
     /// Which of the waiting calls starts first.
     pub order: QueueOrder,
+    /// Whether short calls wait for a warm instance while they are on time; with the shortest first only.
+    pub waits_for_warm: bool,
     /// How long an instance is idle until its processes are paused; never if absent.
     pub pause_after: Option<Duration>,
     /// Instances at most, all functions and spares together.
@@ -60,6 +62,7 @@ impl PoolSettings {
             sized_by: SizedBy::Call,
             scale_out: ScaleOut::OnDemand,
             order: QueueOrder::FirstCome,
+            waits_for_warm: false,
             pause_after: Some(Duration::from_secs(10)),
             most_instances: 1000,
             prewarm: Vec::new(),

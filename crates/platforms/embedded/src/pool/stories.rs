@@ -471,6 +471,30 @@ fn shortest_first_serves_the_short_and_then_those_that_are_late() {
 }
 
 #[test]
+fn a_short_call_waits_for_a_warm_instance_while_it_is_on_time() {
+    let order = QueueOrder::SHORTEST_FIRST;
+    let settings = PoolSettings { order, waits_for_warm: true, ..PoolSettings::new(NODE) };
+    let mut story = Story::new(settings);
+    let (short, long) = (story.function("short"), story.function("long"));
+    // Its instance starts in 700 ms, its calls run for 200.
+    let [instance] = launched(&story.arrive(1, short))[..] else { panic!("the first starts one") };
+    story.after(700);
+    story.bring_up(instance);
+    story.after(200);
+    story.pool.count_completion(short, Duration::ZERO, Duration::from_millis(200));
+    story.finish(1, instance, CallFinish::Answered);
+    assert_eq!(dispatched(&story.arrive(2, short)), [(2, instance, StartKind::Warm)]);
+    assert_eq!(story.arrive(3, short), [], "the busy one comes free in time");
+    story.after(150);
+    let next = story.finish(2, instance, CallFinish::Answered);
+    assert_eq!(dispatched(&next), [(3, instance, StartKind::Warm)]);
+    // Whoever is late has nothing to wait for, and nobody knows how long the other function runs.
+    assert_eq!(story.arrive(4, short), []);
+    story.after(201);
+    assert_eq!(launched(&story.arrive(5, long)).len(), 2);
+}
+
+#[test]
 fn who_has_waited_too_long_is_next_and_nobody_overtakes_it() {
     let mut story = one_at_a_time(Duration::from_secs(3));
     let (short, long) = (story.function("short"), story.function("long"));

@@ -12,6 +12,7 @@ use windfall_embedded::AgentSettings;
 use windfall_sandbox::Host;
 
 use super::Plan;
+use crate::affinity::keep_instances_on;
 use crate::error::ExperimentError;
 use crate::stand::Stand;
 
@@ -20,6 +21,8 @@ use crate::stand::Stand;
 pub(crate) enum Size {
     /// What their users reserve; every call.
     Users,
+    /// As many cores as their users reserve, without a quota; every call.
+    Cores,
     /// Half a core; some of the calls.
     Half,
     /// The whole node; some of the calls.
@@ -35,6 +38,9 @@ const WARM_UP: u32 = 10;
 pub(crate) struct Alone {
     /// Run times at the user's size, seconds, for each call of the plan.
     pub(crate) at_users: Vec<Vec<f64>>,
+    /// The same on as many cores as the user reserves. A quota lets a call of several threads use the whole machine
+    /// until its period's budget is gone, so a short call is faster under it than its reservation guarantees.
+    pub(crate) on_cores: Vec<Vec<f64>>,
     /// Everything at all sizes.
     pub(crate) records: Vec<CallRecord>,
     pub(crate) profiles: Vec<FunctionProfile>,
@@ -45,7 +51,8 @@ pub(crate) struct Alone {
 impl Alone {
     pub(super) fn new(calls: usize) -> Self {
         let (records, profiles) = (Vec::new(), Vec::new());
-        Self { at_users: vec![Vec::new(); calls], records, profiles, every: EVERY }
+        let none = vec![Vec::new(); calls];
+        Self { at_users: none.clone(), on_cores: none, records, profiles, every: EVERY }
     }
 
     /// What earlier runs have measured.
@@ -83,8 +90,13 @@ impl Alone {
         stand.heard.take();
         let (mut failed, mut first, mut made) = (0, String::new(), 0);
         for (number, planned) in plan.calls.iter().enumerate() {
-            if size != Size::Users && number % self.every != 0 {
+            let is_of_all = matches!(size, Size::Users | Size::Cores);
+            if !is_of_all && number % self.every != 0 {
                 continue;
+            }
+            if size == Size::Cores {
+                let cores = planned.call.builtin.reservation.cpu.cores().ceil();
+                keep_instances_on(host.spawner(), cores as usize)?;
             }
             made += 1;
             let ran = stand.call(planned.call.builtin.name, &planned.call.parameters());
@@ -93,10 +105,16 @@ impl Alone {
             let record = stand.heard.take().pop();
             match record.filter(|_| ran.outcome.status_code() == 0) {
                 Some(record) => {
-                    if size == Size::Users {
-                        self.at_users[number].push(record.run.as_secs_f64());
+                    let run = record.run.as_secs_f64();
+                    match size {
+                        Size::Users => self.at_users[number].push(run),
+                        Size::Cores => self.on_cores[number].push(run),
+                        Size::Half | Size::Node => {}
                     }
-                    self.records.push(record);
+                    // On fewer cores than its limit says, a call tells nothing about that limit.
+                    if size != Size::Cores {
+                        self.records.push(record);
+                    }
                 }
                 None => {
                     failed += 1;
@@ -133,7 +151,7 @@ impl CallPolicy for Constant {
         let cpu = match self.size {
             Size::Users => call.reservation.cpu,
             Size::Half => MilliCpu::new(500),
-            Size::Node => self.node,
+            Size::Node | Size::Cores => self.node,
         };
         let size = Allocation { cpu, memory: call.reservation.memory };
         Ok(CallDecision::exactly(size, "measured alone"))

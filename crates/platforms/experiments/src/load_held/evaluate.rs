@@ -1,5 +1,7 @@
 //! What ramps come to, and what the simulator makes of the same calls.
 
+use std::collections::BTreeSet;
+
 use windfall_core::{CallEnd, CallRecord, Duration, FunctionId, FunctionProfile, Timestamp};
 use windfall_studies::calibration::{FunctionModel, ReplayCall, ReplayUnder, calibrate, replay};
 use windfall_studies::capacity::CapacityRow;
@@ -10,7 +12,7 @@ use windfall_studies::capacity::kernel::{
 use windfall_telemetry::journal::NamedFunction;
 
 use super::schedule::due_calls;
-use super::{Measured, Settings, World};
+use super::{MOST_OTHERS, Measured, Settings, World};
 use crate::error::ExperimentError;
 
 /// Time between two calls of the simulated baseline, longer than any call takes.
@@ -19,8 +21,13 @@ const APART: Duration = Duration::from_mins(5);
 pub(super) fn evaluate(
     settings: &Settings,
     world: &World,
-    measured: Measured,
+    mut measured: Measured,
 ) -> Result<KernelCapacity, ExperimentError> {
+    let disturbed: BTreeSet<u32> = (measured.ramps.iter())
+        .filter(|ramp| ramp.others_cpu_share > MOST_OTHERS)
+        .map(|ramp| ramp.repetition)
+        .collect();
+    measured.ramps.retain(|ramp| !disturbed.contains(&ramp.repetition));
     let loads = measured.setup.loads();
     let kinds = world.kinds(&measured.baselines());
     let role = |label: &str| {
@@ -33,7 +40,9 @@ pub(super) fn evaluate(
         .map(|ramp| ramp.row(KERNEL, role(&ramp.policy), &settings.objective, &loads, &kinds));
     let mut rows: Vec<CapacityRow> = rows.collect();
     let simulator = Simulator::new(world, &measured)?;
-    for ramp in &measured.ramps {
+    let ahead =
+        if settings.repetitions == 0 { unmeasured(settings, &measured) } else { Vec::new() };
+    for ramp in measured.ramps.iter().chain(&ahead) {
         let Some(contestant) = settings.contestants.iter().find(|one| one.label == ramp.policy)
         else {
             continue;
@@ -44,7 +53,27 @@ pub(super) fn evaluate(
     }
     let packing = packing(world, &measured);
     let ramps = measured.ramps.into_iter().map(|ramp| Ramp { calls: Vec::new(), ..ramp });
-    Ok(KernelCapacity::new(measured.setup, rows, ramps.collect(), packing))
+    let objective = &settings.objective;
+    Ok(KernelCapacity::new(measured.setup, objective, rows, ramps.collect(), packing))
+}
+
+/// Ramps that were asked for and not made, for a prediction ahead of a measurement.
+fn unmeasured(settings: &Settings, measured: &Measured) -> Vec<Ramp> {
+    let is_known = |label: &str, over_commit: f64| {
+        let mut ramps = measured.ramps.iter();
+        ramps.any(|ramp| ramp.policy == label && ramp.over_commit == over_commit)
+    };
+    let missing = settings.runs().into_iter().filter(|(one, at)| !is_known(&one.label, *at));
+    let repetitions = 1..=measured.last_repetition();
+    let ramps = missing.flat_map(|(contestant, over_commit)| {
+        repetitions.clone().map(move |repetition| Ramp {
+            policy: contestant.label.clone(),
+            over_commit,
+            repetition,
+            ..Ramp::default()
+        })
+    });
+    ramps.collect()
 }
 
 /// The load at which what calls use is all there is: what is reserved over what is used, alone.
@@ -91,10 +120,12 @@ impl<'a> Simulator<'a> {
         });
         let apart: Vec<ReplayCall> = apart.collect();
         let alone = simulator.replay(&apart, &ReplayUnder::policy("fixed", 1))?;
-        let run = |record: &Option<CallRecord>| {
-            record.as_ref().map_or(f64::NAN, |record| record.run.as_secs_f64())
+        // On as many cores as are reserved, like the measured ones.
+        let baseline = |record: &Option<CallRecord>| {
+            let known = record.as_ref().and_then(|record| record.baseline);
+            known.map_or(f64::NAN, Duration::as_secs_f64)
         };
-        let baselines: Vec<f64> = alone.iter().map(run).collect();
+        let baselines: Vec<f64> = alone.iter().map(baseline).collect();
         simulator.kinds = world.kinds(&baselines);
         Ok(simulator)
     }
@@ -126,6 +157,8 @@ impl<'a> Simulator<'a> {
             call_safeguards: &contestant.call_safeguards,
             over_commit: like.over_commit,
             order: contestant.order,
+            waits_for_warm: contestant.waits_for_warm,
+            follows_rounds: true,
             ..ReplayUnder::policy(&contestant.policy, like.repetition.into())
         };
         let records = self.replay(&calls, &under)?;

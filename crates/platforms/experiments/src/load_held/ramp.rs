@@ -20,6 +20,10 @@ use crate::stand::Stand;
 /// From the start of the platform to the beginning of the ramp.
 const HEAD_START: Duration = Duration::from_millis(200);
 
+/// A margin above this ends a ramp. A step has some fifty calls, of which two or three may be slow, so what a single one
+/// shows is judged together with the same step of other repetitions.
+const BY_FAR: f64 = 4.0;
+
 /// Which ramp.
 pub(super) struct Run<'a> {
     pub(super) contestant: &'a Contestant,
@@ -37,6 +41,7 @@ pub(super) fn play(
     let (control, ticks) = crate::policy::control_of(run.contestant, run.repetition.into())?;
     let mut agent = AgentSettings::over_committed(world.plan.node, run.over_commit);
     agent.pool.order = run.contestant.order;
+    agent.pool.waits_for_warm = run.contestant.waits_for_warm;
     let mut stand = Stand::new(host, agent, control)?;
     for builtin in &world.plan.functions {
         stand.deploy(builtin, 1);
@@ -62,6 +67,8 @@ pub(super) fn play(
         agent_cpu_share: share(between.agent),
         load_average: load_average(),
         steal: between.steal,
+        others_cpu_share: (between.busy - between.manager - used).max(0.0)
+            / between.all_cpu.max(1e-9),
     })
 }
 
@@ -105,8 +112,8 @@ impl<'a> Climb<'a> {
         self.begin + Duration::from_nanos(call.at.as_nanos())
     }
 
-    /// Raises the load until a step has broken the objective; how many steps were finished. A step is judged when the next
-    /// one is over: its calls have had time to end by then.
+    /// Raises the load until a step has broken the objective by far; how many steps were finished. A step is judged when
+    /// the next one is over: its calls have had time to end by then.
     fn climb(&mut self, mut ticker: Option<&mut Ticks>) -> u32 {
         let setup = &self.settings.setup;
         for step in 0..setup.steps {
@@ -124,18 +131,18 @@ impl<'a> Climb<'a> {
                 self.sent += 1;
             }
             sleep_until(self.begin + Duration::from_nanos(end.as_nanos()));
-            if step > 0 && self.is_broken(step - 1) {
+            if step > 0 && self.is_broken_by_far(step - 1) {
                 return step + 1;
             }
         }
         setup.steps
     }
 
-    fn is_broken(&mut self, step: u32) -> bool {
+    fn is_broken_by_far(&mut self, step: u32) -> bool {
         let kinds = self.world.kinds(&self.baselines);
         let calls = self.calls();
         let found = services(&self.settings.objective, &kinds, &calls, step as usize + 1);
-        found.last().is_some_and(|one| margin(&self.settings.objective, one) > 1.0)
+        found.last().is_some_and(|one| margin(&self.settings.objective, one) > BY_FAR)
     }
 
     /// Everything that was due in a step. Calls that have not ended are taken to end now, which is too early and in

@@ -27,6 +27,7 @@ pub(crate) const ARITHMETIC: Builtin = Builtin {
         most: 100_000,
     }),
     threads: 16,
+    uses_store: false,
     body: run,
 };
 

@@ -18,6 +18,7 @@ pub(crate) const AUTOSCALE: Builtin = Builtin {
     timeout: Duration::from_secs(60),
     input: None,
     threads: 0,
+    uses_store: false,
     body: run,
 };
 

@@ -22,6 +22,7 @@ pub(crate) const DNA_VISUALISATION: Builtin = Builtin {
     // 1 byte per base, 16 for its two points, about 30 for their text: 1 Mbase needs 47 MB.
     input: Some(Input { parameter: "kilobases", unit: "kilobases", default: 1_000, most: 200_000 }),
     threads: 4,
+    uses_store: true,
     body: run,
 };
 

@@ -20,6 +20,7 @@ pub(crate) const DYNAMIC_HTML: Builtin = Builtin {
     // About 200 bytes a row: 100,000 rows need 20 MB.
     input: Some(Input { parameter: "rows", unit: "rows", default: 100_000, most: 5_000_000 }),
     threads: 8,
+    uses_store: false,
     body: run,
 };
 

@@ -18,6 +18,7 @@ pub(crate) const EMAIL: Builtin = Builtin {
     timeout: Duration::from_secs(60),
     input: Some(Input { parameter: "mails", unit: "mails", default: 4_000, most: 1_000_000 }),
     threads: 2,
+    uses_store: false,
     body: run,
 };
 

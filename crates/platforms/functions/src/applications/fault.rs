@@ -17,6 +17,7 @@ pub(crate) const FAULT: Builtin = Builtin {
     timeout: Duration::from_secs(5),
     input: None,
     threads: 0,
+    uses_store: false,
     body: run,
 };
 

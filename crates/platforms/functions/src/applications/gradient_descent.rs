@@ -23,6 +23,7 @@ pub(crate) const GRADIENT_DESCENT: Builtin = Builtin {
         most: 10_000_000,
     }),
     threads: 2,
+    uses_store: true,
     body: run,
 };
 

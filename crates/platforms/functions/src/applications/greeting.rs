@@ -15,6 +15,7 @@ pub(crate) const ECHO: Builtin = Builtin {
     timeout: Duration::from_secs(60),
     input: None,
     threads: 0,
+    uses_store: false,
     body: echo,
 };
 
@@ -27,6 +28,7 @@ pub(crate) const HELLO: Builtin = Builtin {
     timeout: Duration::from_secs(60),
     input: None,
     threads: 0,
+    uses_store: false,
     body: hello,
 };
 

@@ -19,6 +19,7 @@ pub(crate) const IMAGE_RECOGNITION: Builtin = Builtin {
     timeout: Duration::from_secs(60),
     input: Some(Input { parameter: "pictures", unit: "pictures", default: 8, most: 10_000 }),
     threads: 0,
+    uses_store: true,
     body: run,
 };
 

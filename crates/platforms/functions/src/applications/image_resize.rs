@@ -24,6 +24,7 @@ pub(crate) const IMAGE_RESIZE: Builtin = Builtin {
     // 3 bytes a pixel, 4:3, and four times as much while it is scaled: 2000 pixels wide needs 40 MB.
     input: Some(Input { parameter: "width", unit: "pixels", default: 2_000, most: 20_000 }),
     threads: 2,
+    uses_store: true,
     body: run,
 };
 

@@ -23,6 +23,7 @@ pub(crate) const MERGE_SORT: Builtin = Builtin {
         most: 1_000_000,
     }),
     threads: 6,
+    uses_store: false,
     body: run,
 };
 

@@ -18,6 +18,7 @@ pub(crate) const NEAREST_NEIGHBOURS: Builtin = Builtin {
     // 32 coordinates of 4 bytes: 200,000 points need 26 MB.
     input: Some(Input { parameter: "points", unit: "points", default: 200_000, most: 4_000_000 }),
     threads: 6,
+    uses_store: true,
     body: run,
 };
 

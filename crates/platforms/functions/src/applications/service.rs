@@ -22,6 +22,7 @@ pub(crate) const SERVICE: Builtin = Builtin {
     timeout: Duration::from_secs(60),
     input: None,
     threads: 0,
+    uses_store: false,
     body: run,
 };
 

@@ -24,6 +24,7 @@ pub(crate) const VIDEO_ENCODE: Builtin = Builtin {
     // 320 x 184 bytes a frame, four copies at the end: 200 frames need 48 MB.
     input: Some(Input { parameter: "frames", unit: "frames", default: 200, most: 20_000 }),
     threads: 0,
+    uses_store: true,
     body: run,
 };
 

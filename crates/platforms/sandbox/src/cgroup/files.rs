@@ -52,10 +52,12 @@ pub(crate) fn value_of(content: &str, key: &str) -> u64 {
     values.next().and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Microseconds in which some task waited, from the first line of a pressure file.
-pub(crate) fn total_wait(content: &str) -> u64 {
-    let some = content.lines().find(|line| line.starts_with("some")).unwrap_or_default();
-    some.rsplit_once("total=").and_then(|(_, total)| total.trim().parse().ok()).unwrap_or(0)
+/// Microseconds in which some task waited, and in which all that could run did, from the lines of a pressure file.
+pub(crate) fn total_waits(content: &str) -> [u64; 2] {
+    ["some", "full"].map(|kind| {
+        let line = content.lines().find(|line| line.starts_with(kind)).unwrap_or_default();
+        line.rsplit_once("total=").and_then(|(_, total)| total.trim().parse().ok()).unwrap_or(0)
+    })
 }
 
 #[cfg(test)]
@@ -71,10 +73,10 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_the_total_of_the_first_line() {
+    fn pressure_is_the_total_of_each_line() {
         let content =
             "some avg10=22.61 avg60=4.0 avg300=1.0 total=123456\nfull avg10=0.00 total=9\n";
-        assert_eq!(total_wait(content), 123_456);
-        assert_eq!(total_wait(""), 0);
+        assert_eq!(total_waits(content), [123_456, 9]);
+        assert_eq!(total_waits(""), [0, 0]);
     }
 }

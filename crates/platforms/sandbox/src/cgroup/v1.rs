@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use windfall_core::{Mebibytes, MilliCpu};
 
-use super::files::{GroupFile, total_wait, value_of};
+use super::files::{GroupFile, total_waits, value_of};
 use super::leftovers::kill_tree;
 use super::tree::Tree;
 use crate::control::{Budget, Control};
@@ -176,10 +176,9 @@ fn no_freezer() -> io::Error {
 
 /// Pressure of a group; nothing if the kernel does not keep it (`psi=0`), which shows only when reading.
 pub(super) fn read_pressure(files: &(GroupFile, GroupFile)) -> Option<Pressure> {
-    Some(Pressure {
-        cpu: Duration::from_micros(files.0.read(total_wait).ok()?),
-        memory: Duration::from_micros(files.1.read(total_wait).ok()?),
-    })
+    let [cpu, cpu_full] = files.0.read(total_waits).ok()?.map(Duration::from_micros);
+    let [memory, _] = files.1.read(total_waits).ok()?.map(Duration::from_micros);
+    Some(Pressure { cpu, cpu_full, memory })
 }
 
 /// Stops and continues all processes of a group.
