@@ -36,11 +36,14 @@ impl SearchName<'_> {
     }
 }
 
+/// Calls and slow calls by class, violations, kills, the longest wait.
+type KeptFunction = ([u32; CLASSES], [u32; CLASSES], u32, u32, f32);
+
 /// One load that was tried, each function as a short row of numbers.
 #[derive(Serialize, Deserialize)]
 struct KeptLoad {
     load: f64,
-    functions: Vec<([u32; CLASSES], [u32; CLASSES], u32, u32, f32)>,
+    functions: Vec<KeptFunction>,
 }
 
 /// What a search found, as text; `null` where it was given up.
