@@ -23,6 +23,11 @@ if [ "$1" != without-knative ]; then
   "$HARNESS/knative-manifests.sh"
 fi
 go_build helm helm helm.sh/helm/v3/cmd/helm   # lints and renders the chart
+# Whom guests serve: the updater of the Vertical Pod Autoscaler with its definitions, and KEDA's client of external scalers.
+go_build vpa vpa-updater k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater
+vpa=$(cd "$HARNESS/modules/vpa" && go list -m -f '{{.Dir}}' k8s.io/autoscaler/vertical-pod-autoscaler)
+install -m 644 "$vpa/deploy/vpa-v1-crd-gen.yaml" "$BUILD/vpa-definitions.yaml"
+go_build keda keda .
 [ -n "$WINDFALL_KUBERNETES_WITHOUT_NODE" ] && exit
 for program in "$BUILD"/bin/{pause,function,kn-*}; do
   name=$(basename "$program")

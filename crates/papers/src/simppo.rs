@@ -25,12 +25,14 @@
 //! | chains of functions | [`chain`] |
 //! | what a team needs of its world | [`arena`] |
 //! | the experiment on fixed nodes: gate, arms, calibrated rules, margins | [`shared`] |
+//! | trained agents on a platform that is no environment | [`deployed`] |
 //! | the whole experiment | [`reproduce()`] |
 
 pub mod arena;
 pub mod auxiliary;
 pub mod chain;
 mod context;
+pub mod deployed;
 pub mod fault_run;
 pub mod faults;
 pub mod growth;

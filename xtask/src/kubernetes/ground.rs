@@ -54,10 +54,7 @@ pub(super) fn survey(cluster: &Cluster) -> Result<Ground, String> {
     }
     let missing = install(PROGRAMS, root);
     if !missing.is_empty() {
-        eprintln!(
-            "no cluster here: {} missing. The tests use recorded answers",
-            missing.join(", ")
-        );
+        eprintln!("no cluster here: {}. The tests use recorded answers", to_install(&missing));
         return Ok(Ground::Recorded);
     }
     if !root {
@@ -77,10 +74,16 @@ pub(super) fn survey(cluster: &Cluster) -> Result<Ground, String> {
         return Ok(Ground::Node);
     }
     eprintln!(
-        "no node here: {} missing. The tests use the control plane without pods",
-        missing.join(", ")
+        "no node here: {}. The tests use the control plane without pods",
+        to_install(&missing)
     );
     Ok(Ground::ControlPlane)
+}
+
+/// What is missing and how it is had.
+fn to_install(packages: &[&str]) -> String {
+    let packages = packages.join(" ");
+    format!("{packages} missing; on Debian, `apt-get install {packages}` as root")
 }
 
 fn is_root() -> bool {
@@ -104,9 +107,14 @@ fn is_there(program: &str) -> bool {
     succeeds(Command::new("sh").args(["-c", &format!("command -v {program}")]))
 }
 
+/// Installs packages. A fresh machine has no list of them; then it is fetched first.
 fn apt(packages: &[&str]) -> bool {
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(packages);
-    install.env("DEBIAN_FRONTEND", "noninteractive").stdout(std::io::stderr());
-    is_there("apt-get") && run(&mut install).is_ok()
+    let apt_get = |words: &[&str]| {
+        let mut apt_get = Command::new("apt-get");
+        apt_get.args(words).env("DEBIAN_FRONTEND", "noninteractive").stdout(std::io::stderr());
+        run(&mut apt_get).is_ok()
+    };
+    let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
+    let install = [&install, packages].concat();
+    is_there("apt-get") && (apt_get(&install) || (apt_get(&["update"]) && apt_get(&install)))
 }

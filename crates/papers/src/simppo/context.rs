@@ -14,11 +14,19 @@ use windfall_gym::profile::ServiceProfile;
 /// Numbers of it.
 pub(super) const CONTEXT: usize = 3;
 
-/// Writes them; nothing into an empty row.
+/// Their names.
+pub(super) const CONTEXT_NAMES: [&str; CONTEXT] =
+    ["objective_logarithm", "run_over_objective", "cold_start_over_objective"];
+
+/// Writes them for a function of the environment; nothing into an empty row.
 pub(super) fn write_context(profile: &ServiceProfile, out: &mut [f32]) {
-    let slo = profile.slo_ms;
-    let cold = profile.cold_start_ms as f64;
-    let numbers = [slo.ln(), 1000.0 * profile.mean_run(1.0) / slo, cold / slo];
+    let run_ms = 1000.0 * profile.mean_run(1.0);
+    write_times(profile.slo_ms, run_ms, profile.cold_start_ms as f64, out);
+}
+
+/// Writes them for these times, milliseconds.
+pub(super) fn write_times(objective: f64, run: f64, cold_start: f64, out: &mut [f32]) {
+    let numbers = [objective.ln(), run / objective, cold_start / objective];
     for (out, value) in out.iter_mut().zip(numbers) {
         *out = value as f32;
     }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use windfall_core::Seed;
 use windfall_core::statistics::mean;
 use windfall_gym::moves::{Deployment, Moves};
+use windfall_rl::Checkpoint;
 use windfall_rl::algorithms::ppo::{PpoAgent, PpoSettings, Segment};
 use windfall_rl::random::Draw;
 use windfall_rl::schedule::Schedule;
@@ -244,6 +245,14 @@ impl Team {
             };
             self.agents.push(agent);
         }
+    }
+
+    /// The network that decides for all, with the names of what it reads and what it may do; nothing where every agent has
+    /// its own, or where it reads what only an environment knows.
+    pub fn deciding(&self) -> Option<Checkpoint> {
+        let is_known = self.settings.method == Method::Simppo(Auxiliary::MeanField);
+        let network = self.agents.first().filter(|_| self.settings.is_shared && is_known)?;
+        Some(network.deciding(&super::deployed::spec()))
     }
 
     fn network(&mut self, agent: usize) -> &mut PpoAgent {

@@ -3,7 +3,7 @@
 //!
 //! | Actuator | Changes | Costs |
 //! |---|---|---|
-//! | `revision-annotations` | target, least and most pods, window, burst of a Knative Service | one patch; no new Revision |
+//! | `revision-annotations` | target, least and most pods, window of a Knative Service | one patch; no new Revision |
 //! | `pod-resize` | CPU and memory of running pods | one patch per pod; no restart |
 //! | `deployment-scale` | number of pods | one patch; new pods start cold |
 //! | `new-revision` | hard limit of requests per pod | a new Revision: every pod starts cold |

@@ -281,8 +281,8 @@ impl Controller {
             let Ok(target) = cluster.target(&one.key.namespace, reference) else { continue };
             let watchman = self.watchmen.entry(one.key.clone()).or_default();
             let goals = &one.policy.spec.goals;
-            let harm =
-                watchman.look(&target, member.signals.as_ref(), goals, member.has_changes(), now);
+            let (signals, change) = (member.signals.as_ref(), member.change(&target));
+            let harm = watchman.look(&target, signals, goals, change, now);
             let Some(reason) = harm else { continue };
             group.platform.let_go(&one.key, now);
             *watchman = Watchman::default();

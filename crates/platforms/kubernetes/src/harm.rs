@@ -2,9 +2,9 @@
 //!
 //! | Sign, since the last change | Limit |
 //! |---|---|
-//! | a container was killed for its memory | once |
+//! | a container was killed for its memory, where less was left | once |
 //! | a container was restarted | twice |
-//! | CPU periods that ran out of quota | more than half |
+//! | CPU periods that ran out of quota, where less was left | more than half |
 //! | a pod that was ready is not | longer than 30 s |
 //! | latency above its goal, where it was below before | four passes in a row |
 //!
@@ -27,6 +27,18 @@ const MISSED_PASSES: u32 = 4;
 /// The most times that a cooldown is doubled: 2^4 = 16.
 const DOUBLINGS: u32 = 4;
 
+/// What is in force beyond what the user wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    Nothing,
+    /// Something that leaves a request as much CPU and memory as its user gave it: kills and throttling are no fault of it,
+    /// and to give back what had them before would be no help.
+    NoLess,
+    /// Smaller pods, fewer, or more requests in each.
+    Less,
+}
+
 /// What is watched of one workload while something is changed.
 #[derive(Clone, Debug, Default)]
 pub struct Watchman {
@@ -44,27 +56,28 @@ pub struct Watchman {
 }
 
 impl Watchman {
-    /// Looks at a workload once per pass; `is_changed` says whether anything but the user's settings is in force.
-    /// Returns why it must be given back.
+    /// Looks at a workload once per pass. Returns why it must be given back.
     pub fn look(
         &mut self,
         target: &TargetFacts<'_>,
         signals: Option<&Signals>,
         goals: &Goals,
-        is_changed: bool,
+        change: Change,
         now: Timestamp,
     ) -> Option<String> {
         let second = (now.as_nanos() / 1_000_000_000) as i64;
         let is_missed = misses(signals, goals);
-        if !is_changed {
+        if change == Change::Nothing {
             *self = Self { was_met: is_missed == Some(false), ..Self::default() };
             return None;
         }
         let changed_at = *self.changed_at.get_or_insert(second);
         self.missed = if is_missed == Some(true) { self.missed + 1 } else { 0 };
-        self.killed(target, changed_at)
+        let is_less = change == Change::Less;
+        let killed = is_less.then(|| self.killed(target, changed_at)).flatten();
+        killed
             .or_else(|| self.restarted(target))
-            .or_else(|| throttled(signals))
+            .or_else(|| throttled(signals).filter(|_| is_less))
             .or_else(|| self.lost_readiness(target, second))
             .or_else(|| self.missed_goal(signals, goals))
     }

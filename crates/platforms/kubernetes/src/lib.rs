@@ -35,6 +35,7 @@ pub mod rbac;
 pub mod resource_policy;
 pub mod server;
 pub mod service;
+pub mod simppo;
 pub mod size;
 pub mod watch;
 pub mod webhook;

@@ -19,6 +19,7 @@ use windfall_core::{
 use crate::actuators::ActionError;
 use crate::cluster::{Cluster, Key, TargetFacts};
 use crate::desired::{Desired, Scope};
+use crate::harm::Change;
 use crate::metrics::{Signals, Wanted, WantedPod};
 use crate::resource_policy::{ResourcePolicy, TargetKind};
 use crate::world::World;
@@ -205,9 +206,23 @@ impl Member {
         self.scope.acts() && !self.is_paused
     }
 
-    /// Whether anything but the user's own settings is desired.
-    pub(crate) fn has_changes(&self) -> bool {
-        self.desired != Desired::default()
+    /// What is desired beyond the user's own settings. The user's own size is none of it: that is what a size in doubt goes
+    /// back to.
+    pub(crate) fn change(&self, target: &TargetFacts<'_>) -> Change {
+        let users = target.container.size.allocation();
+        let size = self.desired.size.filter(|size| Some(*size) != users);
+        if (Desired { size, ..self.desired }) == Desired::default() {
+            return Change::Nothing;
+        }
+        let is_smaller = size
+            .zip(users)
+            .is_some_and(|(size, users)| size.cpu < users.cpu || size.memory < users.memory);
+        let users_pods = target.deployment.1.original_replicas;
+        let is_fewer =
+            self.desired.replicas.zip(users_pods).is_some_and(|(pods, users)| pods < users);
+        let is_fuller =
+            self.desired.concurrency.is_some_and(|calls| calls > view::users_concurrency(target));
+        if is_smaller || is_fewer || is_fuller { Change::Less } else { Change::NoLess }
     }
 }
 

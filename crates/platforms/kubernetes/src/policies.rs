@@ -1,7 +1,8 @@
 //! From the name in a ResourcePolicy to a control loop. Pods are sized and scaled at ticks, so a policy that only sizes
 //! single calls cannot decide here; the error says which can.
 //!
-//! `windfall` is the multidimensional policy of this crate. `A+B` joins two tick policies: sizes from the first, numbers
+//! `windfall` is the multidimensional policy of this crate, `simppo` are SIMPPO's agents with the network that is built in; a
+//! checkpoint of the same kind is another network. `A+B` joins two tick policies: sizes from the first, numbers
 //! from the second. `vpa+kpa` is what many clusters run as two controllers that do not know of each other.
 
 use std::sync::{Arc, Mutex};
@@ -17,6 +18,7 @@ use windfall_registry::{PolicySettings, assemble};
 
 use crate::guard::{Bounds, Guards, Held};
 use crate::multidimensional::Multidimensional;
+use crate::simppo::Simppo;
 
 /// The name of the policy of this crate.
 pub const WINDFALL: &str = "windfall";
@@ -53,6 +55,10 @@ fn tick_policy(
     if policy == WINDFALL {
         let own = Multidimensional::new(Arc::clone(guards));
         return Ok((Box::new(own), own_chain()));
+    }
+    if let Some(agents) = Simppo::named(policy, guards) {
+        let agents = agents.map_err(|error| PolicyProblem::Unknown(error.to_string()))?;
+        return Ok((Box::new(agents), own_chain()));
     }
     if let Some((sizes, counts)) = policy.split_once('+').filter(|_| !is_checkpoint(policy)) {
         let (sizes, chain) = tick_policy(sizes, guards)?;
@@ -136,7 +142,9 @@ mod tests {
 
     #[test]
     fn names_pairs_and_nothing_else_become_loops() {
-        for name in ["windfall", "kpa", "vpa", "queueing", "vpa+kpa", "autopilot+windfall"] {
+        for name in
+            ["windfall", "simppo", "kpa", "vpa", "queueing", "vpa+kpa", "autopilot+windfall"]
+        {
             assert!(control_loop(name, &guards()).is_ok(), "{name}");
         }
         let problem =
@@ -148,7 +156,7 @@ mod tests {
 
     #[test]
     fn own_policies_conform() {
-        for name in ["windfall", "vpa+kpa"] {
+        for name in ["windfall", "simppo", "vpa+kpa"] {
             policy_suite(&|| tick_policy(name, &guards()).expect("known").0);
         }
     }

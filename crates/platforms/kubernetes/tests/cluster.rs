@@ -22,6 +22,8 @@ mod door;
 mod faults;
 #[path = "cluster/faults_of_the_server.rs"]
 mod faults_of_the_server;
+#[path = "cluster/guests.rs"]
+mod guests;
 #[path = "cluster/installed.rs"]
 mod installed;
 #[path = "cluster/knative_size.rs"]
@@ -34,6 +36,8 @@ mod permissions;
 mod resize;
 #[path = "cluster/scale_from_zero.rs"]
 mod scale_from_zero;
+#[path = "cluster/simppo.rs"]
+mod simppo;
 #[path = "cluster/skew.rs"]
 mod skew;
 #[path = "cluster/story.rs"]

@@ -20,8 +20,8 @@ const WINDOW: (u64, u64) = (6, 3600);
 /// The annotations that express `desired`, without their prefix.
 ///
 /// The least number of pods is a floor under Knative's own decision. It is also the number that a first request starts,
-/// so that a service which needs three pods does not begin with one. Room for bursts is kept for three pods' worth of
-/// requests, the proportion of Knative's defaults: 211 for pods of 70.
+/// so that a service which needs three pods does not begin with one. Room for bursts stays as it is: with less of it than
+/// Knative's usual 211, requests of a small service bypass the activator, which spreads them over pods by what each holds.
 pub fn settings_of(desired: &Desired) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     let mut set = |key: &str, value: String| {
@@ -39,7 +39,6 @@ pub fn settings_of(desired: &Desired) -> BTreeMap<String, String> {
     }
     if let Some(calls) = desired.concurrency.filter(|calls| *calls > 0) {
         set("target", calls.to_string());
-        set("target-burst-capacity", calls.saturating_mul(3).to_string());
     }
     if let Some(time) = desired.keep_alive {
         let seconds = (time.as_secs_f64().ceil() as u64).clamp(WINDOW.0, WINDOW.1);

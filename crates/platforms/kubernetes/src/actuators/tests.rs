@@ -120,7 +120,7 @@ fn annotations_are_set_on_the_live_revision_and_given_back() {
     let value = |key: &str| set.get(key).cloned().flatten();
     assert_eq!(value("min-scale").as_deref(), Some("3"));
     assert_eq!((value("target").as_deref(), value("window").as_deref()), (Some("20"), Some("6s")));
-    assert_eq!(value("target-burst-capacity").as_deref(), Some("60"));
+    assert_eq!(value("target-burst-capacity"), None, "left to its user");
     assert_eq!(original.get("target"), Some(&Some("50".to_owned())));
     assert_eq!(original.get("min-scale"), Some(&None));
     samples::carry_out(&mut cluster, &actions);

@@ -11,18 +11,26 @@ fn at(second: u64) -> Timestamp {
 
 /// Looks once before the change and once after it, with `harm` done to the first pod in between.
 fn seen(harm: impl Fn(&mut PodFacts), signals: Option<&Signals>) -> Option<String> {
+    seen_after(Change::Less, harm, signals)
+}
+
+fn seen_after(
+    change: Change,
+    harm: impl Fn(&mut PodFacts),
+    signals: Option<&Signals>,
+) -> Option<String> {
     let mut cluster = samples::deployment("n", "hello", 2);
     let goals = Goals::default();
     let mut watchman = Watchman::default();
-    let mut look = |cluster: &Cluster, is_changed, now| {
+    let mut look = |cluster: &Cluster, change, now| {
         let target = cluster.target("n", &samples::reference("hello")).unwrap();
-        watchman.look(&target, signals, &goals, is_changed, now)
+        watchman.look(&target, signals, &goals, change, now)
     };
-    assert_eq!(look(&cluster, false, at(0)), None);
-    assert_eq!(look(&cluster, true, at(1)).filter(|_| signals.is_none()), None);
+    assert_eq!(look(&cluster, Change::Nothing, at(0)), None);
+    assert_eq!(look(&cluster, change, at(1)).filter(|_| signals.is_none()), None);
     samples::change_pod(&mut cluster, "n", "hello", 0, harm);
-    look(&cluster, true, at(2));
-    look(&cluster, true, at(40))
+    look(&cluster, change, at(2));
+    look(&cluster, change, at(40))
 }
 
 #[test]
@@ -35,6 +43,8 @@ fn a_memory_kill_after_the_change_is_harm_and_one_before_is_not() {
     };
     assert!(seen(killed(SECOND as i64 + 5), None).unwrap().contains("killed for its memory"));
     assert_eq!(seen(killed(SECOND as i64 - 5), None), None);
+    let of_its_own = seen_after(Change::NoLess, killed(SECOND as i64 + 5), None);
+    assert_eq!(of_its_own, None, "the user's own limit is too low");
 }
 
 #[test]
@@ -51,10 +61,12 @@ fn a_pod_that_is_no_longer_ready_is_harm_after_half_a_minute() {
 }
 
 #[test]
-fn throttling_above_half_is_harm() {
+fn throttling_above_half_is_harm_where_less_cpu_was_left() {
     let signals = |share| Signals { throttled_share: Some(share), ..Signals::default() };
     assert_eq!(seen(|_| (), Some(&signals(0.5))), None);
     assert!(seen(|_| (), Some(&signals(0.6))).unwrap().contains("60 %"));
+    let of_its_own = seen_after(Change::NoLess, |_| (), Some(&signals(0.6)));
+    assert_eq!(of_its_own, None, "the user's own limit is too low");
 }
 
 #[test]
@@ -67,9 +79,11 @@ fn a_goal_that_was_met_before_is_missed_after_four_passes() {
         |millis| Signals { latency: Some(Duration::from_millis(millis)), ..Signals::default() };
     let passes = |before: u64| {
         let mut watchman = Watchman::default();
-        watchman.look(&target, Some(&signals(before)), &goals, false, at(0));
+        watchman.look(&target, Some(&signals(before)), &goals, Change::Nothing, at(0));
         (1..=4)
-            .map(|pass| watchman.look(&target, Some(&signals(150)), &goals, true, at(pass)))
+            .map(|pass| {
+                watchman.look(&target, Some(&signals(150)), &goals, Change::NoLess, at(pass))
+            })
             .collect::<Vec<_>>()
     };
     let met_before = passes(50);

@@ -188,8 +188,29 @@ fn a_recommendation_moves_on_and_nothing_is_desired() {
     let seen = stage.observe();
     assert_eq!(seen.functions[0].allocation, Allocation::new(250, 96));
     let member = stage.platform.member(&Key::new("n", "hello")).unwrap();
-    assert!(!member.has_changes());
+    assert_eq!(member.desired, Desired::default());
     assert_eq!(member.recommended.size, Some(Allocation::new(250, 96)));
+}
+
+#[test]
+fn only_what_leaves_less_is_blamed_for_kills_and_throttling() {
+    let mut stage = Stage::new(TargetKind::Service, Scope::Everything);
+    let mut change_by = |target: Target| {
+        let key = Key::new("n", "hello");
+        stage.platform.let_go(&key, Timestamp::from_secs(stage.now));
+        stage.submit(1, target);
+        let world = Arc::clone(&stage.world);
+        let cluster = world.cluster();
+        let member = stage.platform.member(&key).unwrap();
+        let target = cluster.target("n", &member.policy.spec.target_ref).unwrap();
+        member.change(&target)
+    };
+    let calls = |calls| Target { concurrency: Setting::Set(calls), ..Target::keep(FunctionId(0)) };
+    assert_eq!(change_by(sized(0.5, 128.0)), Change::Nothing, "the user's own size");
+    assert_eq!(change_by(sized(0.75, 128.0)), Change::NoLess);
+    assert_eq!(change_by(sized(0.25, 128.0)), Change::Less);
+    assert_eq!(change_by(sized(0.5, 96.0)), Change::Less);
+    assert_eq!((change_by(calls(3.0)), change_by(calls(900.0))), (Change::NoLess, Change::Less));
 }
 
 #[test]

@@ -85,6 +85,17 @@ fn concurrency(member: &Member, target: &TargetFacts<'_>) -> u32 {
     asked.or(soft).or(hard).unwrap_or(USUAL_CONCURRENCY)
 }
 
+/// Requests per pod as the user wrote them, or as Knative has them where the user wrote nothing.
+pub(super) fn users_concurrency(target: &TargetFacts<'_>) -> u32 {
+    let Some((_, revision)) = target.revision else { return USUAL_CONCURRENCY };
+    let annotated = match revision.original.get("target") {
+        Some(noted) => noted.as_ref(),
+        None => revision.annotations.get("target"),
+    };
+    let soft = annotated.and_then(|text| text.parse::<f64>().ok()).map(|calls| calls as u32);
+    soft.unwrap_or(USUAL_CONCURRENCY)
+}
+
 /// Pods that were created inside the window.
 fn cold_starts(target: &TargetFacts<'_>, window: Duration, now: Timestamp) -> u32 {
     let seconds = |at: Timestamp| (at.as_nanos() / 1_000_000_000) as i64;

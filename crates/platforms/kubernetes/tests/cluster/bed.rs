@@ -1,6 +1,8 @@
 //! The cluster that the tests stand on: what it has, objects in it, load on it.
 
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -102,6 +104,23 @@ impl Bed {
         list.items.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect()
     }
 
+    /// Pods of a Knative Service.
+    pub(crate) async fn pods_of_service(&self, namespace: &str, name: &str) -> Vec<Pod> {
+        self.pods(namespace, &format!("serving.knative.dev/service={name}")).await
+    }
+
+    /// Creates or changes a Knative Service and waits until it is ready.
+    pub(crate) async fn knative_ready(&self, object: &Value) {
+        let services = knative_services();
+        let made = self.apply(&services, object).await;
+        let api = self.api(&services, object["metadata"]["namespace"].as_str());
+        let name = made.metadata.name.unwrap();
+        until(90, "the Knative Service is ready", async || {
+            condition(&api.get(&name).await.ok()?.data, "Ready").then_some(())
+        })
+        .await;
+    }
+
     /// The one pod with this label, once it is ready.
     pub(crate) async fn ready_pod(&self, namespace: &str, label: &str) -> Pod {
         until(60, "a pod is ready", async || {
@@ -115,15 +134,7 @@ impl Bed {
         let resources = json!({
             "requests": {"cpu": "20m", "memory": "32Mi"},
             "limits": {"cpu": "500m", "memory": "128Mi"}});
-        let object = knative_object(namespace, name, &annotations, &resources);
-        let services = knative_services();
-        self.apply(&services, &object).await;
-        let api = self.api(&services, Some(namespace));
-        until(90, "the Knative Service is ready", async || {
-            let object = api.get(name).await.ok()?;
-            condition(&object.data, "Ready").then_some(())
-        })
-        .await;
+        self.knative_ready(&knative_object(namespace, name, &annotations, &resources)).await;
     }
 }
 
@@ -268,6 +279,26 @@ pub(crate) async fn until<T>(seconds: u64, what: &str, ask: impl AsyncFn() -> Op
         assert!(began.elapsed() < Duration::from_secs(seconds), "not within {seconds} s: {what}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// A program or file that `build.sh` made; nothing where the cluster is somebody else's.
+pub(crate) fn built(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os("WINDFALL_KUBERNETES_BUILD")?).join(name);
+    path.exists().then_some(path)
+}
+
+/// Runs a program to its end; what it printed.
+pub(crate) async fn run(program: PathBuf, words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let run = move || {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let output = Command::new(&program).args(&words).current_dir(folder).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{} {words:?}: {said}{problem}", program.display());
+        said
+    };
+    tokio::task::spawn_blocking(run).await.unwrap()
 }
 
 /// Writes a measurement for the summary of `cargo xtask kubernetes`.

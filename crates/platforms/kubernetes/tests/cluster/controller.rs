@@ -1,7 +1,7 @@
 //! The controller as a process of its own beside the cluster, and policies for it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use kube::CustomResourceExt;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
@@ -64,7 +64,8 @@ impl Controller {
 
     fn spawn(mut command: Command, namespace: &str, identity: &str) -> Self {
         let log = std::env::temp_dir().join(format!("{namespace}-{identity}.log"));
-        command.stderr(std::fs::File::create(&log).unwrap());
+        // Without a hold on our output, whoever reads that to its end does not wait for a controller that outlives us.
+        command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
         Self { process: command.spawn().unwrap(), log }
     }
 

@@ -1,15 +1,14 @@
 //! The chart as a user installs it: two replicas in the cluster with the rights of the chart and no others, a policy, the
 //! plug-in, and an uninstallation that gives everything back.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::Api;
 
-use super::bed::{Bed, Needs, record, resource, until};
+use super::bed::{Bed, Needs, built, record, resource, run, until};
 use super::controller::seen;
 use super::faults_of_the_server::{
     ALLOWED, USERS_CPU, managed_pod, requested_cpu, until_requested,
@@ -21,21 +20,7 @@ const NAMESPACE: &str = "windfall-installed";
 /// Helm and the image of the controller; nothing where the cluster is somebody else's.
 fn helm() -> Option<PathBuf> {
     let images = PathBuf::from(std::env::var_os("WINDFALL_KUBERNETES_IMAGES")?);
-    let program = PathBuf::from(std::env::var_os("WINDFALL_KUBERNETES_BUILD")?).join("bin/helm");
-    (images.join("windfall-kubernetes.tar").exists() && program.exists()).then_some(program)
-}
-
-async fn run(program: PathBuf, words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let run = move || {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let output = Command::new(&program).args(&words).current_dir(folder).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let problem = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{} {words:?}: {said}{problem}", program.display());
-        said
-    };
-    tokio::task::spawn_blocking(run).await.unwrap()
+    built("bin/helm").filter(|_| images.join("windfall-kubernetes.tar").exists())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

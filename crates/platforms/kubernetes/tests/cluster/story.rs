@@ -7,7 +7,7 @@ use kube::api::{Api, DeleteParams, ListParams};
 use windfall_kubernetes::cluster::ORIGINAL_REPLICAS;
 use windfall_kubernetes::webhook::SIZED;
 
-use super::bed::{Bed, Needs, Traffic, condition, is_ready, record, resource, until};
+use super::bed::{Bed, Needs, Traffic, built, condition, is_ready, record, resource, run, until};
 use super::control_groups::{ContainerGroup, Limits};
 use super::controller::{Controller, install, policies, policy, seen, set_mode};
 use super::resize::{container, deployment};
@@ -88,6 +88,12 @@ impl Story {
                 list.items.iter().any(|one| one.data["reason"] == reason).then_some(())
             })
             .await;
+        }
+        let Some(kubernetes) = built("bin/kubernetes") else { return };
+        let words = ["kubectl", "describe", "resourcepolicy", "function", "-n", namespace];
+        let described = run(kubernetes, &words).await;
+        for word in ["Ready", "Applied", "Last Decision", "Resized", "Scaled"] {
+            assert!(described.contains(word), "{word} is not in {described}");
         }
     }
 

@@ -6,11 +6,13 @@
 
 use windfall_core::Seed;
 
-use super::PpoSettings;
 use super::actor_critic::{ActorCritic, Half, Moment};
 use super::batch::Batch;
+use super::{NAME, PpoSettings};
 use crate::advantages::{StepEnd, ValuedStep};
 use crate::categorical::{Choice, best};
+use crate::checkpoint::{Checkpoint, Header};
+use crate::env::Spec;
 use crate::net::Activations;
 use crate::normalise::{Moments, Scaling};
 use crate::random::Draw;
@@ -203,6 +205,23 @@ impl PpoAgent {
         #[expect(clippy::cast_possible_truncation, reason = "rewards are f32")]
         let factor = (1.0 / self.returns.deviation(0)) as f32;
         factor
+    }
+
+    /// What decides, as a file that [`Checkpoint::policy`] reads: the actor and how its rows are normalised, without the
+    /// critic and the optimiser. `spec` names the numbers of a row and the actions.
+    pub fn deciding(&self, spec: &Spec) -> Checkpoint {
+        let network = &self.networks.actor.network;
+        let done = (self.updates, self.observations.count as u64);
+        let header = Header::new(NAME, spec, Some(network.shape()), self.seed, done);
+        let mut checkpoint = Checkpoint::new(header.with_settings(&self.settings));
+        checkpoint.put_network("actor", network);
+        let mut observations = self.observations.clone();
+        for &(one, other) in &self.twins {
+            observations.mean[one] = observations.mean[other];
+            observations.spread[one] = observations.spread[other];
+        }
+        checkpoint.put_moments("observations", &observations);
+        checkpoint
     }
 
     /// Bytes of weights, optimiser and room to work in.
