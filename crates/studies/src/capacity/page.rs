@@ -29,7 +29,8 @@ pub fn document(
         sections.push(held.with(Block::Table(table(of_world))));
         let curves = Section::new(
             format!("Service against load: {world}"),
-            "The first seed. Above the dashed line the objective is broken. Further right is better.",
+            "The first seed; of many policies the best of each kind. Above the dashed line the objective is broken. \
+             Further right is better.",
         );
         sections.push(curves.with(Block::Charts(charts(objective, result, world))));
     }
@@ -97,7 +98,7 @@ const QUANTITIES: [Quantity; 4] = [
         allowed: |objective| objective.slow_share,
     },
     Quantity {
-        title: "share of calls that run over 5 % longer",
+        title: "share of calls that run too long",
         of: Service::violation_share,
         allowed: |objective| objective.violation_share,
     },
@@ -109,10 +110,26 @@ const QUANTITIES: [Quantity; 4] = [
 ];
 
 fn charts(objective: &Objective, result: &CapacityResult, world: &str) -> Vec<Chart> {
-    let best = best_of(result, world);
+    let best = leaders(best_of(result, world));
     let seed =
         result.fixed.iter().find(|one| one.world == world).map(|one: &FixedService| one.seed);
     QUANTITIES.iter().map(|quantity| chart(quantity, objective, &best, seed)).collect()
+}
+
+/// More lines than this cannot be told apart.
+const MOST_LINES: usize = 8;
+
+/// Everybody, or the best of each kind if they are too many for one chart.
+fn leaders(best: Vec<Entrant<'_>>) -> Vec<Entrant<'_>> {
+    if best.len() <= MOST_LINES {
+        return best;
+    }
+    let leads = |one: &Entrant<'_>| {
+        let rivals = best.iter().filter(|other| other.role == one.role);
+        rivals.map(Entrant::load_held).all(|held| held <= one.load_held())
+    };
+    let leading: Vec<bool> = best.iter().map(leads).collect();
+    best.into_iter().zip(leading).filter_map(|(one, leads)| leads.then_some(one)).collect()
 }
 
 fn chart(
