@@ -172,6 +172,10 @@ fn every_command_of_an_experiment_is_understood() {
             if let Some(words) = call(command) {
                 let refusal = refusal(words).unwrap_or_default();
                 assert!(refusal.is_empty(), "{manifest}: `{command}` is refused\n{refusal}");
+            } else if let Some((_, test)) = command.split_once("cargo xtask kubernetes --test ") {
+                let file = format!("tests/cluster/{test}.rs");
+                let exists = files(&["crates/platforms/kubernetes"], &file).len() == 1;
+                assert!(exists, "{manifest}: `{command}` runs a test that does not exist");
             } else {
                 let is_example = command.starts_with("cargo run --release ");
                 let name = command.split_once("--example ").map(|(_, rest)| rest);
