@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     /// Only policies whose names begin like one of these; fixed always takes part
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Runs")]
     policies: Vec<String>,
-    /// Every incumbent at every over-commit, instead of the strongest few
+    /// Every incumbent at every over-commit, not only a few
     #[arg(long, help_heading = "Runs")]
     all: bool,
     /// Over-commits to try instead of the usual ones
@@ -92,7 +92,7 @@ pub(crate) struct Arguments {
     /// Directory for report and results
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
-    /// Take the searches that an interrupted measurement has left in this directory
+    /// Take what an interrupted measurement has left there
     #[arg(long, help_heading = "Output")]
     resume: bool,
 }

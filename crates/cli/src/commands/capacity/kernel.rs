@@ -37,7 +37,7 @@ pub(super) struct KernelArguments {
     /// How often every policy's ramp is repeated, in ABBA order
     #[arg(long, value_name = "N", default_value_t = 8)]
     repetitions: u32,
-    /// Add repetitions to what --out has from earlier runs with the same settings; with --repetitions 0, judge it anew
+    /// Add to the runs of the same settings in --out; with --repetitions 0, judge them anew
     #[arg(long)]
     append: bool,
     /// Load of the first step
