@@ -17,7 +17,8 @@
 use std::collections::BTreeMap;
 
 use windfall_core::{Duration, FunctionId, FunctionView, Observation, Setting, Target};
-use windfall_gym::moves::{Deployment, Moves, Range};
+pub use windfall_gym::moves::Range;
+use windfall_gym::moves::{Deployment, Moves};
 use windfall_gym::multi::{FEATURES, FunctionRow};
 use windfall_gym::reward::Earned;
 use windfall_gym::scaling::target_of;

@@ -9,8 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use windfall_core::{Decision, FunctionId, Observation, Policy, PolicyError};
-use windfall_gym::moves::Range;
-use windfall_papers::simppo::deployed::{Agents, KIND, Objective};
+use windfall_papers::simppo::deployed::{Agents, KIND, Objective, Range};
 use windfall_registry::checkpoint_policy::is_checkpoint;
 use windfall_rl::{Checkpoint, CheckpointError};
 

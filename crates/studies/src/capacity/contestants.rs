@@ -92,17 +92,18 @@ impl Contestant {
         Self { call_safeguards: vec!["reserved-memory".to_owned()], ..self }
     }
 
-    /// Told what service has to be like, if it is a policy that can be: harm is what the objective calls a violation, half of
+    /// With what service has to be like, if it is a policy that uses it: harm is what the objective calls a violation, half of
     /// those that are allowed may happen, and a call may lose four fifths of what it may be longer. The usual objective
     /// makes the usual settings, and what was set already stays.
     #[must_use]
-    pub fn told(mut self, objective: &Objective) -> Self {
+    pub fn with_objective(mut self, objective: &Objective) -> Self {
         if self.policy == "windfall-admission" {
             let longer = objective.violation_above - 1.0;
             let settings = self.settings.get_or_insert_default();
             let allowed = 0.5 * objective.violation_share;
-            let told = [("harm_above", longer), ("beta", 0.8 * longer), ("harm_allowed", allowed)];
-            for (name, value) in told {
+            let values =
+                [("harm_above", longer), ("beta", 0.8 * longer), ("harm_allowed", allowed)];
+            for (name, value) in values {
                 settings.entry(name).or_insert_with(|| value.into());
             }
         }

@@ -116,7 +116,7 @@ fn charts(objective: &Objective, result: &CapacityResult, world: &str) -> Vec<Ch
     QUANTITIES.iter().map(|quantity| chart(quantity, objective, &best, seed)).collect()
 }
 
-/// More lines than this cannot be told apart.
+/// More lines than this look alike.
 const MOST_LINES: usize = 8;
 
 /// Everybody, or the best of each kind if they are too many for one chart.

@@ -89,7 +89,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         contestants: contestants(&arguments.policies, &arguments.set)?
             .into_iter()
-            .map(|one| one.told(&objective))
+            .map(|one| one.with_objective(&objective))
             .collect(),
         objective,
         setup: arguments.kernel.setup(seed),

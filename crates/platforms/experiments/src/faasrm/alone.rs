@@ -77,17 +77,7 @@ impl Alone {
             CallSafeguardChain::default(),
         );
         let mut stand = Stand::new(host, AgentSettings::new(plan.node), Box::new(control))?;
-        for builtin in &plan.functions {
-            stand.deploy(builtin, 1);
-        }
-        for builtin in &plan.functions {
-            // The first call of some builds what the others use.
-            let small = builtin.input.map(|input| (input.default / WARM_UP).max(1));
-            let parameter = builtin.input.map_or("input", |input| input.parameter);
-            stand.call(builtin.name, &serde_json::json!({ parameter: small }));
-        }
-        stand.agent.status();
-        stand.heard.take();
+        warm_up(&mut stand, plan);
         let (mut failed, mut first, mut made) = (0, String::new(), 0);
         for (number, planned) in plan.calls.iter().enumerate() {
             let is_of_all = matches!(size, Size::Users | Size::Cores);
@@ -105,16 +95,7 @@ impl Alone {
             let record = stand.heard.take().pop();
             match record.filter(|_| ran.outcome.status_code() == 0) {
                 Some(record) => {
-                    let run = record.run.as_secs_f64();
-                    match size {
-                        Size::Users => self.at_users[number].push(run),
-                        Size::Cores => self.on_cores[number].push(run),
-                        Size::Half | Size::Node => {}
-                    }
-                    // On fewer cores than its limit says, a call tells nothing about that limit.
-                    if size != Size::Cores {
-                        self.records.push(record);
-                    }
+                    self.note(number, record, size);
                 }
                 None => {
                     failed += 1;
@@ -134,6 +115,34 @@ impl Alone {
         }
         Ok(())
     }
+
+    /// What call `number` of the plan took.
+    fn note(&mut self, number: usize, record: CallRecord, size: Size) {
+        let run = record.run.as_secs_f64();
+        match size {
+            Size::Users => self.at_users[number].push(run),
+            Size::Cores => self.on_cores[number].push(run),
+            Size::Half | Size::Node => {}
+        }
+        // On fewer cores than its limit says, a call says nothing about that limit.
+        if size != Size::Cores {
+            self.records.push(record);
+        }
+    }
+}
+
+/// Deploys the functions and calls each once: the first call of some builds what the others use.
+fn warm_up(stand: &mut Stand, plan: &Plan) {
+    for builtin in &plan.functions {
+        stand.deploy(builtin, 1);
+    }
+    for builtin in &plan.functions {
+        let small = builtin.input.map(|input| (input.default / WARM_UP).max(1));
+        let parameter = builtin.input.map_or("input", |input| input.parameter);
+        stand.call(builtin.name, &serde_json::json!({ parameter: small }));
+    }
+    stand.agent.status();
+    stand.heard.take();
 }
 
 /// The same CPU for every call, and the user's memory.
